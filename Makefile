@@ -1,0 +1,44 @@
+# make demo    train on the built-in digits, write a report, show a grid
+# make test    checks and tests, as CI runs them
+# make install the environment alone; make check: ruff, format, pyright; make bench: speed as ratios
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+DEMO   := runs/demo
+
+.PHONY: demo test check install bench wheel clean
+.DEFAULT_GOAL := demo
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "gencaps needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(STAMP)
+
+install: $(STAMP)
+
+demo: $(STAMP)
+	@rm -rf $(DEMO)
+	$(BIN)/gencaps train variational --data digits --out $(DEMO)
+	@echo
+	$(BIN)/gencaps generate $(DEMO) --n 10
+	@$(BIN)/python -m gencaps.cli.demo $(DEMO)
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+test: check
+	$(BIN)/python -m pytest
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/routing.py
+
+wheel: $(STAMP)
+	$(BIN)/python -m build --wheel
+
+clean:
+	rm -rf $(VENV) dist build
