@@ -1,0 +1,5 @@
+"""``python -m gencaps``."""
+
+from gencaps.cli import run
+
+run()

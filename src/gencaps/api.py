@@ -1,0 +1,233 @@
+"""The Python face: load a model, hand it pictures in any form, get named results back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from PIL import Image
+from torch import Tensor
+
+from gencaps.data.pictures import read_picture, to_tensor
+from gencaps.engine.devices import choose_device
+from gencaps.engine.pretrained import from_pretrained, save_pretrained
+from gencaps.errors import GencapsError, nearest
+from gencaps.figures import grid, save_picture, to_bytes
+from gencaps.model import (
+    ABILITIES,
+    CapsuleModel,
+    Classifies,
+    Encodes,
+    Generates,
+    Interpolates,
+    PictureInfo,
+    Reconstructs,
+    Resamples,
+    abilities,
+)
+from gencaps.primitives.noise import Noise
+
+Given = str | Path | Image.Image | np.ndarray | Tensor | Sequence[Any]
+"""One picture or many: paths, PIL pictures, arrays (bytes 0 to 255 or floats 0 to 1), or a list of these."""
+Ability = TypeVar("Ability")
+
+
+class Classification(NamedTuple):
+    """What is seen in each picture."""
+
+    label: list[str]
+    """The class of each picture, by name."""
+    presence: Float[Tensor, "n entities"]
+    """How surely each entity is there, 0 to 1, in the order of ``names``."""
+    names: tuple[str, ...]
+
+
+class Painted(NamedTuple):
+    """Pictures that a model painted, values 0 to 1."""
+
+    pictures: Float[Tensor, "n channels height width"]
+    labels: list[str]
+    """One a row: what was asked for or seen."""
+    columns: int
+    """How many pictures belong in a row."""
+
+    def grid(self) -> Image.Image:
+        """Lays the pictures out in rows, each with its label."""
+        return grid(self.pictures, self.columns, row_labels=self.labels)
+
+    def images(self) -> list[Image.Image]:
+        """Gives the pictures one by one."""
+        return [Image.fromarray(p[..., 0] if p.shape[-1] == 1 else p) for p in to_bytes(self.pictures)]
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the grid as a PNG, JPEG or WebP."""
+        return save_picture(self.grid(), Path(path))
+
+
+class Capsules:
+    """A trained model that answers. ``can`` lists what it can do; anything else is refused by name."""
+
+    def __init__(self, model: CapsuleModel) -> None:
+        self.model = model.eval()
+        self.info: PictureInfo = model.pictures
+        self.names = self.info.names
+        self.can = abilities(model)
+
+    def __repr__(self) -> str:
+        kind = "grey" if self.info.channels == 1 else "colour"
+        return (
+            f"Capsules({self.model.paper} on {self.info.data}: {len(self.names)} {self.info.labels}, "
+            f"{self.info.size} px {kind}; can {', '.join(self.can)})"
+        )
+
+    def pictures(self, given: Given) -> Float[Tensor, "n channels height width"]:
+        """Brings pictures of any form to the size and channels that the model knows."""
+        return as_pictures(given, self.info).to(self.model.device)
+
+    def _able(self, protocol: type[Ability]) -> Ability:
+        if not isinstance(self.model, protocol):
+            name = next(key for key, value in ABILITIES.items() if value is protocol)
+            raise GencapsError(f"this {self.model.paper} model cannot {name}; it can {', '.join(self.can)}")
+        return self.model
+
+    @torch.no_grad()
+    def classify(self, pictures: Given) -> Classification:
+        """Names what each picture shows, with every entity's presence."""
+        seen = self._able(Classifies).classify(self.pictures(pictures))
+        if seen.label.ndim == 1:
+            label = [self.names[i] for i in seen.label.tolist()]
+        else:
+            label = [
+                ", ".join(n for n, on in zip(self.names, row, strict=True) if on) for row in seen.label.tolist()
+            ]
+        return Classification(label, seen.presence.cpu(), self.names)
+
+    def presence(self, pictures: Given) -> Float[Tensor, "n entities"]:
+        """Gives how surely each entity is in each picture, 0 to 1."""
+        return self.classify(pictures).presence
+
+    @torch.no_grad()
+    def encode(self, pictures: Given) -> Any:
+        """Gives the capsules of each picture as the paper's named tensors."""
+        code = self._able(Encodes).encode(self.pictures(pictures))
+        return type(code)(*(part.cpu() for part in code))
+
+    @torch.no_grad()
+    def reconstruct(self, pictures: Given, *, sample: bool = False, seed: int = 0) -> Painted:
+        """Paints each picture again from its capsules: from their means, or from a sample of them."""
+        x = self.pictures(pictures)
+        noise = Noise(seed, x.device) if sample else None
+        return Painted(self._able(Reconstructs).reconstruct(x, noise).cpu(), self.classify(x).label, 1)
+
+    @torch.no_grad()
+    def generate(
+        self, classes: str | int | Iterable[str | int] | None = None, *, n: int = 8, seed: int = 0
+    ) -> Painted:
+        """Paints ``n`` new pictures of each class asked for, by name or index; of all classes if none is named."""
+        if n < 1:
+            raise GencapsError(f"n is {n}; ask for at least 1 picture of each class")
+        chosen = range(len(self.names)) if classes is None else self.indices(classes)
+        y = torch.tensor(list(chosen), device=self.model.device).repeat_interleave(n)
+        made = self._able(Generates).generate(y, Noise(seed, self.model.device))
+        return Painted(made.cpu(), [self.names[i] for i in chosen], n)
+
+    @torch.no_grad()
+    def resample(self, pictures: Given, *, n: int = 8, seed: int = 0) -> Painted:
+        """Paints what each picture shows in ``n`` other styles."""
+        x = self.pictures(pictures)
+        made = self._able(Resamples).resample(x.repeat_interleave(n, 0), Noise(seed, x.device))
+        return Painted(made.cpu(), self.classify(x).label, n)
+
+    @torch.no_grad()
+    def interpolate(self, start: Given, end: Given, *, steps: int = 8) -> Painted:
+        """Walks from each start to its end picture in equal steps through the capsules."""
+        if steps < 2:
+            raise GencapsError(f"steps is {steps}; a walk needs at least 2")
+        first, last = self.pictures(start), self.pictures(end)
+        if len(first) != len(last):
+            raise GencapsError(f"{len(first)} pictures to start from and {len(last)} to end at: give as many of both")
+        walk = self._able(Interpolates).interpolate(first, last, steps)
+        ends = zip(self.classify(first).label, self.classify(last).label, strict=True)
+        return Painted(walk.flatten(0, 1).cpu(), [f"{a} to {b}" for a, b in ends], steps)
+
+    def indices(self, classes: str | int | Iterable[str | int]) -> list[int]:
+        """Looks classes up by name or by index."""
+        listed = [classes] if isinstance(classes, str | int) else list(classes)
+        found = []
+        for one in listed:
+            if isinstance(one, str) and one in self.names:
+                found.append(self.names.index(one))
+            elif isinstance(one, int) and 0 <= one < len(self.names):
+                found.append(one)
+            else:
+                raise GencapsError(f"this model knows no class '{one}'{nearest(str(one), self.names)}")
+        return found
+
+    def save_pretrained(self, folder: str | Path) -> Path:
+        """Writes a model folder that ``gencaps.load`` reads."""
+        return save_pretrained(self.model, folder)
+
+
+def load(model: str | Path, device: str = "auto") -> Capsules:
+    """Loads a run folder, a model folder or a hub id."""
+    return Capsules(from_pretrained(model, choose_device(device)))
+
+
+def as_pictures(given: Given, info: PictureInfo) -> Float[Tensor, "n channels height width"]:
+    """Turns what a user has into a batch with values 0 to 1, of a model's size and channels."""
+    if isinstance(given, str | Path):
+        return as_pictures(read_picture(Path(given), channels=info.channels), info)
+    if isinstance(given, Image.Image):
+        return to_tensor(given, info.size, info.channels)[None].float() / 255.0
+    if isinstance(given, np.ndarray):
+        return _fit(_planes(torch.from_numpy(np.ascontiguousarray(given)), channels_last=True), info)
+    if isinstance(given, Tensor):
+        return _fit(_planes(given, channels_last=False), info)
+    parts = [as_pictures(one, info) for one in given]
+    if not parts:
+        raise GencapsError("no picture was given: give at least one")
+    return torch.cat(parts)
+
+
+def _planes(x: Tensor, channels_last: bool) -> Tensor:
+    """Brings an array of two to four axes to (n, channels, height, width), values 0 to 1."""
+    shape = tuple(x.shape)
+    if x.ndim == 4 and channels_last and shape[-1] in (1, 3):
+        x = x.permute(0, 3, 1, 2)
+    elif x.ndim == 3 and channels_last and shape[-1] in (1, 3):
+        x = x.permute(2, 0, 1)[None]
+    elif x.ndim == 3 and not channels_last and shape[0] in (1, 3):
+        x = x[None]
+    elif x.ndim == 3:
+        x = x[:, None]
+    elif x.ndim == 2:
+        x = x[None, None]
+    if x.ndim != 4 or x.shape[1] not in (1, 3) or 0 in shape:
+        raise GencapsError(f"an array of shape {shape} holds no pictures: give (n, height, width) with 1 or 3 channels")
+    if x.dtype == torch.uint8:
+        return x.float() / 255.0
+    x = x.float()
+    low, high = x.min().item(), x.max().item()
+    if not (0.0 <= low and high <= 1.0):
+        raise GencapsError(
+            f"an array of pictures runs from {low:g} to {high:g}: give bytes 0 to 255 (uint8) or floats 0 to 1"
+        )
+    return x
+
+
+def _fit(x: Tensor, info: PictureInfo) -> Float[Tensor, "n channels height width"]:
+    """Scales to a model's size and converts between grey and colour."""
+    if x.shape[1] != info.channels:
+        x = x.mean(1, keepdim=True) if info.channels == 1 else x.expand(-1, 3, -1, -1)
+    if x.shape[-2:] != (info.size, info.size):
+        side = min(x.shape[-2:])
+        top, left = (x.shape[-2] - side) // 2, (x.shape[-1] - side) // 2
+        x = x[..., top : top + side, left : left + side]
+        x = torch.nn.functional.interpolate(
+            x, (info.size, info.size), mode="bilinear", antialias=True, align_corners=False
+        )
+    return x.clamp(0.0, 1.0)

@@ -1,0 +1,174 @@
+"""The commands that put a question to a trained model: classify, reconstruct, generate, resample, interpolate."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gencaps.errors import GencapsError
+
+if TYPE_CHECKING:
+    from gencaps.api import Capsules, Painted
+
+
+def add_parsers(commands: Any) -> None:
+    """Adds the commands."""
+    classify = _command(commands, "classify", "name what pictures show", run_classify)
+    _pictures(classify)
+    classify.add_argument("--top", type=int, default=3, metavar="N", help="how many classes to name")
+
+    reconstruct = _command(commands, "reconstruct", "paint pictures again from their capsules", run_reconstruct)
+    _pictures(reconstruct)
+    _out(reconstruct)
+    reconstruct.add_argument("--sample", action="store_true", help="from a sample instead of the means")
+
+    generate = _command(commands, "generate", "paint new pictures", run_generate)
+    generate.add_argument("--classes", metavar="A,B", help="classes by name (default: all)")
+    generate.add_argument("--n", type=int, default=8, metavar="N", help="pictures of each class")
+    _out(generate)
+
+    resample = _command(commands, "resample", "paint what pictures show in other styles", run_resample)
+    _pictures(resample)
+    resample.add_argument("--n", type=int, default=8, metavar="N", help="styles of each picture")
+    _out(resample)
+
+    interpolate = _command(commands, "interpolate", "walk from one picture to another", run_interpolate)
+    interpolate.add_argument("start", metavar="A")
+    interpolate.add_argument("end", metavar="B")
+    interpolate.add_argument("--steps", type=int, default=8, metavar="N")
+    interpolate.add_argument("--invert", action="store_true", help=_INVERT)
+    _out(interpolate)
+
+
+_INVERT = "swap dark and light first (for dark ink on white paper)"
+
+
+def _command(commands: Any, name: str, about: str, run: Any) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
+    parser.add_argument("model", metavar="MODEL", help="a run folder, a model folder or a hub id")
+    parser.add_argument("--device", default="auto", metavar="D", help="auto, cpu or cuda (default auto)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _pictures(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("pictures", nargs="+", metavar="PICTURE", help="picture files, or folders of them")
+    parser.add_argument("--invert", action="store_true", help=_INVERT)
+
+
+def _out(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, metavar="PNG", help="where the picture goes (.gif for a moving one)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="same seed, same picture")
+
+
+def _load(options: argparse.Namespace) -> Capsules:
+    from gencaps.api import load
+
+    return load(options.model, options.device)
+
+
+def _files(given: list[str]) -> list[Path]:
+    from gencaps.data.pictures import SUFFIXES
+
+    found: list[Path] = []
+    for word in given:
+        path = Path(word)
+        if path.is_dir():
+            inside = sorted(p for p in path.iterdir() if p.suffix.lower() in SUFFIXES)
+            if not inside:
+                raise GencapsError(f"{path} holds no pictures ({', '.join(SUFFIXES)})")
+            found += inside
+        else:
+            found.append(path)
+    return found
+
+
+def _read(model: Capsules, files: list[Path], invert: bool) -> Any:
+    x = model.pictures(files)
+    return 1.0 - x if invert else x
+
+
+def _show(painted: Painted, options: argparse.Namespace, **facts: Any) -> None:
+    """Writes the picture where asked; otherwise draws it in the terminal."""
+    if options.out is not None:
+        from gencaps.figures import save_gif
+
+        if options.out.suffix.lower() == ".gif":
+            save_gif(painted.pictures, options.out)
+        else:
+            painted.save(options.out)
+    said = {"labels": painted.labels, "columns": painted.columns, "pictures": len(painted.pictures), **facts}
+    if options.json:
+        print(json.dumps({**said, "out": None if options.out is None else str(options.out)}))
+    elif options.out is not None:
+        print(f"wrote {options.out}: {', '.join(painted.labels[:12])}")
+    else:
+        draw(painted)
+
+
+def draw(painted: Painted) -> None:
+    """Draws pictures with characters, in colour where the terminal takes it."""
+    import shutil
+
+    from gencaps.figures import terminal
+
+    width = shutil.get_terminal_size((100, 24)).columns
+    print(terminal(painted.pictures, painted.columns, width=width, color=sys.stdout.isatty()))
+
+
+def run_classify(options: argparse.Namespace) -> None:
+    """Prints the likeliest classes of each picture."""
+    if options.top < 1:
+        raise GencapsError(f"--top is {options.top}; it must be at least 1")
+    model, files = _load(options), _files(options.pictures)
+    seen = model.classify(_read(model, files, options.invert))
+    if options.json:
+        rows = [
+            {"picture": str(f), "label": label, "presence": dict(zip(seen.names, row, strict=True))}
+            for f, label, row in zip(files, seen.label, seen.presence.tolist(), strict=True)
+        ]
+        print(json.dumps(rows))
+        return
+    for file, row in zip(files, seen.presence, strict=True):
+        best = row.topk(min(options.top, len(row)))
+        names = [f"{seen.names[i]} {100 * p:.1f} %" for p, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)]
+        print(f"{file}  {'  '.join(names)}")
+
+
+def run_reconstruct(options: argparse.Namespace) -> None:
+    """Paints each picture beside its reconstruction."""
+    import torch
+
+    from gencaps.api import Painted
+
+    model, files = _load(options), _files(options.pictures)
+    x = _read(model, files, options.invert)
+    made = model.reconstruct(x, sample=options.sample, seed=options.seed)
+    pairs = torch.stack([x.cpu(), made.pictures], 1).flatten(0, 1)
+    mse = (x.cpu() - made.pictures).square().mean().item()
+    _show(Painted(pairs, made.labels, 2), options, mse=mse)
+
+
+def run_generate(options: argparse.Namespace) -> None:
+    """Paints new pictures of the classes asked for."""
+    model = _load(options)
+    classes = None if options.classes is None else [word.strip() for word in options.classes.split(",")]
+    _show(model.generate(classes, n=options.n, seed=options.seed), options, seed=options.seed)
+
+
+def run_resample(options: argparse.Namespace) -> None:
+    """Paints what each picture shows in other styles."""
+    model, files = _load(options), _files(options.pictures)
+    made = model.resample(_read(model, files, options.invert), n=options.n, seed=options.seed)
+    _show(made, options, seed=options.seed)
+
+
+def run_interpolate(options: argparse.Namespace) -> None:
+    """Walks from one picture to another."""
+    model = _load(options)
+    start, end = (_read(model, [Path(p)], options.invert) for p in (options.start, options.end))
+    _show(model.interpolate(start, end, steps=options.steps), options)

@@ -1,0 +1,57 @@
+"""``gencaps evaluate``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+
+def add_parser(commands: Any) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "evaluate",
+        help="measure a model on its test part",
+        description="Classifies and reconstructs every picture of a part of the data, once.",
+    )
+    parser.add_argument("model", metavar="MODEL", help="a run folder, a model folder or a hub id")
+    parser.add_argument("--data", metavar="SET", help="another set than the one it was trained on")
+    parser.add_argument("--part", default="test", choices=("train", "valid", "test"))
+    parser.add_argument("--device", default="auto", metavar="D", help="auto, cpu or cuda (default auto)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Prints accuracy, error, reconstruction error and time."""
+    from gencaps import data
+    from gencaps.engine.devices import choose_device
+    from gencaps.engine.evaluate import evaluate
+    from gencaps.engine.pretrained import from_pretrained, run_of
+    from gencaps.engine.train import load_splits
+    from gencaps.errors import GencapsError
+
+    model = from_pretrained(options.model, choose_device(options.device))
+    info, trained = model.pictures, run_of(options.model)
+    spec = options.data or info.data
+    if trained is not None and spec in (info.data, trained.recipe.data):
+        splits = load_splits(trained.recipe)  # the very split that the run recorded
+    else:
+        splits = data.load(spec, size=info.size)
+    part = getattr(splits, options.part)
+    shape = (info.channels, info.size, info.size)
+    if tuple(part.x.shape[1:]) != shape or part.labels != info.labels or len(part.names) != len(info.names):
+        raise GencapsError(
+            f"{options.model} knows {len(info.names)} {info.labels} in pictures of {shape}; '{spec}' has "
+            f"{len(part.names)} {part.labels} in pictures of {tuple(part.x.shape[1:])}: choose data like "
+            f"'{info.data}'"
+        )
+    seen = evaluate(model, part).figures()
+    if options.json:
+        print(json.dumps({"model": str(options.model), "data": spec, "part": options.part, **seen}))
+        return
+    print(f"{options.model} on {spec}, {options.part} part: {seen['images']} pictures, {seen['seconds']:.1f} s")
+    if seen["accuracy"] is not None:
+        print(f"accuracy {100 * seen['accuracy']:.2f} %   error {seen['error_percent']:.2f} %")
+    if seen["mse"] is not None:
+        print(f"reconstruction: mean squared error {seen['mse']:.5f} a pixel")

@@ -1,0 +1,92 @@
+"""The words of the command line."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any, NoReturn
+
+from gencaps import __version__
+from gencaps.cli import answer, data, evaluate, info, train
+from gencaps.errors import GencapsError, nearest
+
+SETTING = re.compile(r"--(model|train)\..+")
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are one line and offer the nearest right word."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{"allow_abbrev": False, **options})
+
+    def error(self, message: str) -> NoReturn:
+        unknown = re.search(r"unrecognized arguments: (\S+)", message)
+        wrong = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        if unknown:
+            # a subcommand's leftovers are reported by the parser above it, which does not know its options
+            known = [o for parser in self._parsers() for a in parser._actions for o in a.option_strings]
+            message = f"unknown option '{unknown[1]}'{_offer(unknown[1], known)}"
+        elif wrong:
+            known = [word.strip(" '") for word in wrong[2].split(",")]
+            message = f"there is no '{wrong[1]}'{nearest(wrong[1], known)}"
+        raise GencapsError(f"{message}; {self.prog} --help lists what there is")
+
+    def _parsers(self) -> list[argparse.ArgumentParser]:
+        found: list[argparse.ArgumentParser] = [self]
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for parser in action.choices.values():
+                    found += parser._parsers() if isinstance(parser, Parser) else [parser]
+        return found
+
+
+def _offer(word: str, known: list[str]) -> str:
+    offer = nearest(word, known)
+    return offer if "did you mean" in offer else ""
+
+
+def take_settings(words: list[str]) -> tuple[list[str], list[str]]:
+    """Takes ``--model.X VALUE`` and ``--train.X VALUE`` out of the words, wherever they stand."""
+    rest, settings, remaining = [], [], list(words)
+    while remaining:
+        word = remaining.pop(0)
+        if SETTING.fullmatch(word) is None:
+            rest.append(word)
+            continue
+        settings.append(word)
+        if "=" not in word and remaining:
+            settings.append(remaining.pop(0))
+    return rest, settings
+
+
+def make_parser(words: list[str]) -> Parser:
+    """Builds the whole parser; the settings of a paper are listed only when its help is asked for."""
+    parser = Parser(
+        prog="gencaps",
+        description="One model that analyses, generates and edits pictures, built from capsules.",
+        epilog="Start with: gencaps train variational --data digits --out runs/digits",
+    )
+    parser.add_argument("--version", action="version", version=f"gencaps {__version__}")
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", title="commands", required=True, parser_class=Parser
+    )
+    train.add_parser(commands, words)
+    evaluate.add_parser(commands)
+    answer.add_parsers(commands)
+    data.add_parser(commands)
+    info.add_parser(commands)
+    completion = commands.add_parser(
+        "completion", help="print a shell's completion script", description=_COMPLETION
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
+    completion.set_defaults(run=lambda options: print(_completion(parser, options.shell)))
+    return parser
+
+
+_COMPLETION = 'For bash: eval "$(gencaps completion bash)"; put the line into ~/.bashrc to keep it.'
+
+
+def _completion(parser: Parser, shell: str) -> str:
+    import shtab
+
+    return shtab.complete(parser, shell)

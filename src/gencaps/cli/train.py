@@ -1,0 +1,99 @@
+"""``gencaps train``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from gencaps.errors import GencapsError
+from gencaps.papers import PAPERS
+
+
+def add_parser(commands: Any, words: list[str]) -> None:
+    """Adds the command; with ``--help`` and a paper, the help lists every setting."""
+    asked = words[:1] == ["train"] and bool({"-h", "--help"} & set(words))
+    parser = commands.add_parser(
+        "train",
+        help="train a model, or go on with a run",
+        description="Trains a model into a run folder, evaluates it on the test part and writes report.html.",
+        epilog=_settings(words) if asked else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("paper", nargs="?", choices=list(PAPERS), metavar="PAPER", help=", ".join(PAPERS))
+    parser.add_argument("--data", metavar="SET", help="digits, mnist, ..., folder:PATH (gencaps data list)")
+    parser.add_argument("--seed", type=int, metavar="N", help="fixes everything random (default 0)")
+    parser.add_argument("--out", type=Path, metavar="RUN", help="the run folder to make")
+    parser.add_argument("--preset", metavar="NAME", help="a named recipe (default small)")
+    parser.add_argument("--config", type=Path, metavar="YAML", help="a recipe of your own")
+    parser.add_argument("--resume", type=Path, metavar="RUN", help="go on with a run that was stopped")
+    parser.add_argument("--device", default="auto", metavar="D", help="auto, cpu or cuda (default auto)")
+    parser.add_argument("--devices", type=int, default=1, metavar="N", help="processes on this machine")
+    parser.add_argument("--no-report", action="store_true", help="write no report.html")
+    parser.add_argument("--quiet", action="store_true", help="print errors only")
+    parser.set_defaults(run=run)
+
+
+def _settings(words: list[str]) -> str:
+    from gencaps.engine.config import field_help
+    from gencaps.engine.recipe import TrainConfig, presets
+    from gencaps.papers import config_type
+
+    papers = [word for word in words if word in PAPERS]
+    if not papers:
+        return f"gencaps train {next(iter(PAPERS))} --help lists every setting and preset."
+    lines = ["presets:"]
+    lines += [f"  --preset {name:<10} {about}" for name, about in presets(papers[0]).items()]
+    for section, cls in (("model", config_type(papers[0])), ("train", TrainConfig)):
+        lines += ["", f"settings of {section} (as written here, or under '{section}:' in a YAML config):"]
+        for name, field in cls.__dataclass_fields__.items():
+            default = list(field.default) if isinstance(field.default, tuple) else field.default
+            text = f"{field_help(cls).get(name, '')} [{default}]"
+            lines += textwrap.wrap(
+                f"--{section}.{name:<18} {text}", 100, initial_indent="  ", subsequent_indent=" " * 30
+            )
+    return "\n".join(lines)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Starts a run, or goes on with one."""
+    if options.resume is not None:
+        given = [w for w in ("paper", "data", "seed", "out", "preset", "config") if getattr(options, w) is not None]
+        if given or options.settings:
+            extra = options.settings[0] if options.settings else f"--{given[0]}"
+            raise GencapsError(f"--resume goes on with a run as it was started: leave out {extra}")
+    elif options.paper is None:
+        raise GencapsError(f"which paper is to be trained? gencaps train {next(iter(PAPERS))} --out RUN")
+    elif options.out is None:
+        raise GencapsError(f"where should the run go? gencaps train {options.paper} --out RUN")
+
+    from gencaps.engine.config import parse_overrides
+    from gencaps.engine.interrupt import Interrupted
+    from gencaps.engine.recipe import make_recipe
+    from gencaps.engine.train import resume, start
+
+    where = {"device": options.device, "devices": options.devices, "quiet": options.quiet}
+    try:
+        if options.resume is not None:
+            trained = resume(options.resume, **where)
+        else:
+            recipe = make_recipe(
+                options.paper,
+                preset=options.preset,
+                config=options.config,
+                data=options.data,
+                seed=options.seed,
+                overrides=parse_overrides(options.settings, ("model", "train")),
+            )
+            trained = start(recipe, options.out, **where)
+    except Interrupted as stopped:
+        print(stopped, file=sys.stderr)
+        return 130
+    if trained is None:  # a helper process of a run on several devices
+        return 0
+    from gencaps.cli.finish import finish
+
+    finish(trained, report=not options.no_report, quiet=options.quiet)
+    return 0

@@ -1,0 +1,197 @@
+"""A trained model on its travels: config.json, model.safetensors and a model card in one folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from gencaps import __version__
+from gencaps.engine.config import plain, read
+from gencaps.engine.run import Run
+from gencaps.errors import GencapsError, nearest
+from gencaps.files import write_atomically
+from gencaps.model import CapsuleModel, PictureInfo, abilities, count_parameters
+from gencaps.papers import config_type, model_type
+
+FORMAT = 1
+CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+
+
+def build(paper: str, config: Any, pictures: PictureInfo) -> CapsuleModel:
+    """Makes an untrained model; its first weights come from torch's own generator."""
+    return model_type(paper)(config, pictures)
+
+
+def checksum(weights: dict[str, Tensor]) -> str:
+    """Hashes names, types, shapes and numbers of all weights."""
+    digest = hashlib.sha256()
+    for name in sorted(weights):
+        tensor = weights[name].detach().cpu().contiguous()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def describe(model: CapsuleModel) -> dict[str, Any]:
+    """Gives what config.json holds: enough to build the model again."""
+    return {
+        "format": FORMAT,
+        "gencaps": __version__,
+        "paper": model.paper,
+        "model": plain(model.config),
+        "pictures": dataclasses.asdict(model.pictures) | {"names": list(model.pictures.names)},
+    }
+
+
+def save_weights(model: CapsuleModel, folder: Path) -> None:
+    """Writes config.json and model.safetensors; the weights carry their own checksum and config."""
+    weights = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
+    config = json.dumps(describe(model), indent=2)
+    write_atomically(
+        folder / WEIGHTS, save(weights, {"gencaps": config, "sha256": checksum(weights), "format": "pt"})
+    )
+    write_atomically(folder / CONFIG, config + "\n")
+
+
+def save_pretrained(model: CapsuleModel, folder: str | Path, card: str | None = None) -> Path:
+    """Writes a model folder that ``from_pretrained`` reads, with a model card for people."""
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise GencapsError(f"cannot make the folder {folder}: {error.strerror}") from None
+    save_weights(model, folder)
+    write_atomically(folder / CARD, card or model_card(model))
+    return folder
+
+
+def model_card(model: CapsuleModel) -> str:
+    """Writes the card that tells a stranger what the model is and is not."""
+    info = model.pictures
+    names = ", ".join(info.names[:20]) + (", ..." if len(info.names) > 20 else "")
+    return f"""---
+library_name: gencaps
+tags: [capsule-networks, {model.paper}]
+---
+# {model.paper} capsules, trained on {info.data or "an unnamed set"}
+
+- pictures: {info.size} x {info.size}, {"grey" if info.channels == 1 else "colour"}
+- {info.labels}: {names}
+- parameters: {count_parameters(model.parameters()):,}
+- can: {", ".join(abilities(model))}
+
+```python
+import gencaps
+model = gencaps.load("PATH OR HUB ID")
+```
+
+Made with gencaps {__version__}. It knows only pictures like those it was trained on.
+"""
+
+
+def from_pretrained(name: str | Path, device: torch.device | str = "cpu") -> CapsuleModel:
+    """Loads a run folder, a model folder or a hub id; pickles are never opened."""
+    folder = find_model(name)
+    values = _read_config(folder)
+    weights, stored = _read_weights(folder)
+    if json.loads(stored) != values:
+        raise GencapsError(
+            f"{folder / CONFIG} and {folder / WEIGHTS} disagree: one of them was changed; copy the folder again"
+        )
+    model = _rebuild(folder, values)
+    wrong = model.load_state_dict(weights, strict=False)
+    if wrong.missing_keys or wrong.unexpected_keys:
+        first = (wrong.missing_keys + wrong.unexpected_keys)[0]
+        raise GencapsError(f"{folder / WEIGHTS} does not fit its config (at '{first}'): copy the folder again")
+    return model.to(device).eval()
+
+
+def find_model(name: str | Path) -> Path:
+    """Finds the folder that a MODEL argument names: a folder on disk, else a hub id ``owner/name``."""
+    path = Path(name)
+    if path.is_dir():
+        if not (path / WEIGHTS).exists():
+            if (path / "config.yaml").exists():
+                raise GencapsError(f"{path} holds no model yet: gencaps train --resume {path}")
+            raise GencapsError(f"{path} is neither a run folder nor a model folder: it has no {WEIGHTS}")
+        return path
+    if path.exists():
+        raise GencapsError(f"{path} is a file: give the folder that holds {WEIGHTS}")
+    parts = str(name).split("/")
+    if len(parts) == 2 and all(parts) and not str(name).startswith((".", "~")):
+        return _from_hub(str(name))
+    here = [p.parent.name for p in Path().glob(f"*/{WEIGHTS}")]
+    raise GencapsError(f"there is no model '{name}': give a run folder or a model folder{nearest(str(name), here)}")
+
+
+def _from_hub(name: str) -> Path:
+    missing = f"there is no folder '{name}', and "
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        raise GencapsError(f"{missing}hub ids need: pip install 'gencaps[hub]'") from None
+    try:
+        return Path(snapshot_download(name, allow_patterns=[CONFIG, WEIGHTS, CARD]))
+    except Exception as error:  # network, name and licence faults all come as different classes
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise GencapsError(f"{missing}the hub gave none: {reason}") from None
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    try:
+        values = json.loads(path.read_text())
+        known = isinstance(values, dict) and {"format", "paper", "model", "pictures"} <= values.keys()
+    except (OSError, ValueError) as error:
+        raise GencapsError(f"cannot read {path}: {error}") from None
+    if not known:
+        raise GencapsError(f"{path} is not the config of a gencaps model")
+    if values["format"] > FORMAT:
+        raise GencapsError(
+            f"{path} was written by gencaps {values.get('gencaps')} (format {values['format']}); "
+            f"this is {__version__}, which reads up to format {FORMAT}: upgrade gencaps"
+        )
+    return values
+
+
+def _read_weights(folder: Path) -> tuple[dict[str, Tensor], str]:
+    path = folder / WEIGHTS
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = file.metadata() or {}
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except (OSError, SafetensorError) as error:
+        raise GencapsError(f"{path} is not a whole safetensors file ({error}): copy it again") from None
+    if "gencaps" not in facts or "sha256" not in facts:
+        raise GencapsError(f"{path} was not written by gencaps: only models that it saved can be loaded")
+    if checksum(weights) != facts["sha256"]:
+        raise GencapsError(f"{path} was changed after it was written (checksum differs): copy it again")
+    return weights, facts["gencaps"]
+
+
+def _rebuild(folder: Path, values: dict[str, Any]) -> CapsuleModel:
+    try:
+        config = read(config_type(values["paper"]), values["model"], "model")
+        pictures = PictureInfo(**values["pictures"] | {"names": tuple(values["pictures"]["names"])})
+    except (GencapsError, TypeError, KeyError) as error:
+        raise GencapsError(f"{folder / CONFIG} cannot be used: {error}") from None
+    return build(values["paper"], config, pictures)
+
+
+def is_run(folder: Path) -> bool:
+    """Tells a run folder from a model folder."""
+    return (folder / "config.yaml").exists()
+
+
+def run_of(name: str | Path) -> Run | None:
+    """Opens the run behind a MODEL argument, where there is one."""
+    path = Path(name)
+    return Run.open(path) if is_run(path) else None

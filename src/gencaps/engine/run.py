@@ -1,0 +1,109 @@
+"""A run folder: everything that a training run was told and everything that it made."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from gencaps import __version__
+from gencaps.files import remedy, write_atomically
+from gencaps.engine.recipe import Recipe, read_recipe
+from gencaps.errors import GencapsError
+
+
+@dataclass(frozen=True)
+class Run:
+    """A folder with config.yaml, facts.json, metrics.jsonl, samples/, state.pt and the model that came of it."""
+
+    path: Path
+    recipe: Recipe
+
+    @classmethod
+    def create(cls, path: Path, recipe: Recipe) -> Run:
+        """Makes the folder of a new run; an old one is never written over."""
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            what = f"gencaps train --resume {path} goes on with it, or " if (path / "config.yaml").exists() else ""
+            raise GencapsError(f"{path} exists already: {what}choose another --out")
+        try:
+            (path / "samples").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise GencapsError(f"cannot make the folder {path}: {error.strerror}; {remedy(error)}") from None
+        write_atomically(path / "config.yaml", recipe.to_yaml())
+        return cls(path, recipe)
+
+    @classmethod
+    def open(cls, path: Path) -> Run:
+        """Opens the folder of a run that was started before."""
+        if not path.is_dir():
+            raise GencapsError(f"there is no run folder {path}: gencaps train PAPER --out {path} makes one")
+        if not (path / "config.yaml").is_file():
+            raise GencapsError(f"{path} is not a run folder: it has no config.yaml")
+        return cls(path, read_recipe(path / "config.yaml"))
+
+    @property
+    def metrics(self) -> Path:
+        """One JSON line per epoch and part."""
+        return self.path / "metrics.jsonl"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Reads metrics.jsonl; a last line torn by a kill is left out."""
+        if not self.metrics.exists():
+            return []
+        rows = []
+        for line in self.metrics.read_text().splitlines():
+            try:
+                rows.append(json.loads(line))
+            except json.JSONDecodeError:
+                break
+        return rows
+
+    def facts(self) -> dict[str, Any]:
+        """Reads what was recorded about the run: command, versions, device, split."""
+        path = self.path / "facts.json"
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    def record(self, **facts: Any) -> None:
+        """Adds to what is recorded about the run."""
+        write_atomically(self.path / "facts.json", json.dumps({**self.facts(), **facts}, indent=2) + "\n")
+
+
+def environment(device: str) -> dict[str, str]:
+    """Names the versions and the machine behind a figure."""
+    import torch
+
+    name = torch.cuda.get_device_name() if device.startswith("cuda") else f"CPU, {torch.get_num_threads()} threads"
+    return {
+        "gencaps": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "device": name,
+        "commit": _commit(),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    }
+
+
+def command_line() -> str:
+    """Gives the command that was typed."""
+    import shlex
+
+    return shlex.join(["gencaps", *sys.argv[1:]])
+
+
+def _commit() -> str:
+    here = Path(__file__).resolve().parent
+    if "GENCAPS_COMMIT" in os.environ:  # a copy of the tree without its history
+        return os.environ["GENCAPS_COMMIT"]
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(here), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, timeout=5
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    return done.stdout.strip() or "unknown"

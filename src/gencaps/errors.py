@@ -1,0 +1,22 @@
+"""The one kind of error that a user is meant to read."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class GencapsError(Exception):
+    """Says in one line what was given, why it cannot be used, and what to do instead.
+
+    The command line prints the line without a traceback and exits with code 2.
+    """
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Offers the known word nearest to a mistyped one: `` (did you mean 'epochs'?)``, or all of them if few."""
+    known = sorted(known)
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    if close:
+        return f" (did you mean '{close[0]}'?)"
+    return f" (known: {', '.join(known)})" if known else ""

@@ -1,0 +1,38 @@
+"""Files that are whole or not there: written beside, flushed to disk, then renamed into place."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from gencaps.errors import GencapsError
+
+
+def write_atomically(path: Path, content: bytes | str) -> None:
+    """Writes a file so that whoever reads it, or kills us, never meets a half one."""
+    data = content.encode() if isinstance(content, str) else content
+    temporary: Path | None = None
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            temporary = Path(file.name)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)  # a temporary file is readable by its owner alone
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise GencapsError(f"cannot write {path}: {error.strerror or error}; {remedy(error)}") from None
+
+
+def remedy(error: OSError) -> str:
+    """Says what to do about a failed write."""
+    import errno
+
+    if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+        return "free some space and try again"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "choose a folder that you may write to"
+    return "check the path"

@@ -1,0 +1,194 @@
+"""What any of the four systems offers to the engine, the API and the faces over it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Integer
+from torch import Tensor, nn
+
+from gencaps.data.images import ImageSet, Labels
+from gencaps.primitives.noise import Noise
+
+Pictures = Float[Tensor, "batch channels height width"]
+"""Pictures as numbers from 0 to 1."""
+Labelling = Integer[Tensor, "batch"] | Integer[Tensor, "batch attributes"]
+
+
+@dataclass(frozen=True)
+class PictureInfo:
+    """What the pictures look like that a model was built for."""
+
+    channels: int
+    """1 for grey, 3 for colour."""
+    size: int
+    """Pixels a side; pictures are square."""
+    names: tuple[str, ...]
+    """The classes, or the attributes."""
+    labels: Labels = "classes"
+    """Whether a picture has one class or many attributes."""
+    data: str = ""
+    """The data set that the model was trained on."""
+
+    @classmethod
+    def of(cls, images: ImageSet) -> PictureInfo:
+        """Reads it off a picture set."""
+        return cls(images.x.shape[1], images.x.shape[2], images.names, images.labels, images.name)
+
+
+class Losses(NamedTuple):
+    """What one player minimises, already averaged over the batch, and the named parts it is made of."""
+
+    total: Float[Tensor, ""]
+    terms: dict[str, Float[Tensor, ""]]
+
+
+class Stage(NamedTuple):
+    """A part of training that runs to its end before the next begins."""
+
+    name: str
+    epochs: int | None = None
+    """How many epochs it takes; ``None`` takes the run's own number."""
+
+
+class Player(NamedTuple):
+    """A part of the model that is optimised against its own loss, in turn with the others."""
+
+    parameters: list[nn.Parameter]
+    rate: float = 1.0
+    """Multiplies the run's learning rate (two time scales)."""
+    optimizer: Literal["adam", "adamw", "sgd"] | None = None
+    """Replaces the run's optimizer; ``None`` keeps it."""
+
+
+class Step(NamedTuple):
+    """Where in training a loss is asked for."""
+
+    noise: Noise
+    """The step's random numbers."""
+    player: str = "model"
+    """Whose loss."""
+    stage: str = "all"
+    """Which stage runs."""
+    progress: float = 1.0
+    """The share of the stage that is done, 0 to 1, for warm-ups."""
+
+
+class CapsuleModel(nn.Module):
+    """A trainable system of capsules: the one thing that the engine knows about.
+
+    A system beyond that offers what it can do by having the methods of the protocols below; the API,
+    the command line and the studio ask for those and say plainly what a model cannot do.
+    """
+
+    paper: ClassVar[str] = ""
+    """The room's name under ``gencaps.papers``."""
+    compiled: ClassVar[tuple[str, ...]] = ()
+    """The submodules worth compiling when a run asks for it."""
+
+    def __init__(self, config: Any, pictures: PictureInfo) -> None:
+        super().__init__()
+        self.config = config
+        self.pictures = pictures
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.parameters()).device
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Lists the stages in the order in which they are trained."""
+        return (Stage("all"),)
+
+    def players(self, stage: str) -> dict[str, Player]:
+        """Lists the players of a stage in the order in which they move."""
+        return {"model": Player(list(self.parameters()))}
+
+    @abstractmethod
+    def losses(self, x: Pictures, y: Labelling, step: Step) -> Losses:
+        """Computes what the step's player minimises on a batch."""
+
+
+class Classified(NamedTuple):
+    """What a model sees in each picture."""
+
+    presence: Float[Tensor, "batch entities"]
+    """How surely each entity is there, 0 to 1."""
+    label: Labelling
+    """The class chosen, or each attribute as 0 or 1."""
+
+
+@runtime_checkable
+class Classifies(Protocol):
+    """Says which entities a picture shows."""
+
+    def classify(self, x: Pictures) -> Classified: ...
+
+
+@runtime_checkable
+class Encodes(Protocol):
+    """Gives the capsules of a picture as named tensors."""
+
+    def encode(self, x: Pictures) -> Any: ...
+
+
+@runtime_checkable
+class Reconstructs(Protocol):
+    """Paints a picture again from its capsules; with noise from a sample of them, without from their means."""
+
+    def reconstruct(self, x: Pictures, noise: Noise | None = None) -> Pictures: ...
+
+
+@runtime_checkable
+class Generates(Protocol):
+    """Paints new pictures of the classes or attributes asked for."""
+
+    def generate(self, y: Labelling, noise: Noise) -> Pictures: ...
+
+
+@runtime_checkable
+class Resamples(Protocol):
+    """Paints the same entities in other styles, drawn from the prior."""
+
+    def resample(self, x: Pictures, noise: Noise) -> Pictures: ...
+
+
+@runtime_checkable
+class Interpolates(Protocol):
+    """Walks from one picture to another through the capsules."""
+
+    def interpolate(
+        self, start: Pictures, end: Pictures, steps: int
+    ) -> Float[Tensor, "batch steps channels height width"]: ...
+
+
+ABILITIES: dict[str, type] = {
+    "classify": Classifies,
+    "encode": Encodes,
+    "reconstruct": Reconstructs,
+    "generate": Generates,
+    "resample": Resamples,
+    "interpolate": Interpolates,
+}
+
+
+def abilities(model: CapsuleModel) -> tuple[str, ...]:
+    """Lists what a model can do, by the protocols that it meets."""
+    return tuple(name for name, protocol in ABILITIES.items() if isinstance(model, protocol))
+
+
+def averaged(terms: dict[str, Tensor], weights: dict[str, float] | None = None) -> Losses:
+    """Averages per-example terms over the batch, once, and adds them up with their weights."""
+    means = {name: values.float().mean() for name, values in terms.items()}
+    weights = weights or {}
+    total = torch.stack([weights.get(name, 1.0) * mean for name, mean in means.items()]).sum()
+    return Losses(total, means)
+
+
+def count_parameters(parameters: Iterable[nn.Parameter]) -> int:
+    """Counts the numbers that training may change."""
+    return sum(p.numel() for p in parameters if p.requires_grad)

@@ -1,0 +1,41 @@
+"""What many tests share: a small trained model, made once a session."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+torch.set_num_threads(2)
+
+
+@pytest.fixture(scope="session")
+def trained_digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trains a tiny model on the digits through the command line and gives its run folder."""
+    from gencaps.cli import main
+
+    run = tmp_path_factory.mktemp("trained") / "digits"
+    words = ["train", "variational", "--data", "digits", "--out", str(run), "--quiet"]
+    settings = ["--train.epochs", "12", "--model.widths", "[16,32]", "--model.strides", "[1,2]"]
+    assert main([*words, *settings]) == 0
+    for name, image in zip(("a.png", "b.png"), _digit_images(), strict=True):
+        image.save(run / name)
+    return run
+
+
+def _digit_images() -> list:
+    from gencaps import data
+    from gencaps.figures import to_images
+
+    return to_images(data.load("digits").test.x[:2])
+
+
+@pytest.fixture
+def real_data() -> Path:
+    """Points at the real data sets, or skips the test by name where there are none."""
+    root = os.environ.get("GENCAPS_DATA")
+    if not root:
+        pytest.skip("GENCAPS_DATA is not set: this test needs the real data sets")
+    return Path(root)

@@ -1,0 +1,37 @@
+"""Every preset in the package parses, builds its model and takes a step."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gencaps.engine.pretrained import build
+from gencaps.engine.recipe import make_recipe, presets
+from gencaps.model import PictureInfo, Step
+from gencaps.papers import PAPERS
+from gencaps.primitives.noise import Noise
+
+EVERY = [(paper, preset) for paper in PAPERS for preset in presets(paper)]
+
+
+@pytest.mark.parametrize(("paper", "preset"), EVERY)
+def test_preset_parses_and_says_what_it_is_for(paper: str, preset: str) -> None:
+    recipe = make_recipe(paper, preset=preset)
+    assert recipe.paper == paper
+    assert len(presets(paper)[preset]) > 10
+
+
+@pytest.mark.parametrize(("paper", "preset"), EVERY)
+def test_preset_builds_a_model_with_a_finite_loss(paper: str, preset: str) -> None:
+    recipe = make_recipe(paper, preset=preset)
+    model = build(paper, recipe.model, PictureInfo(1, 28, tuple("0123456789"), data="mnist"))
+    for stage in model.stages():
+        for player in model.players(stage.name):
+            step = Step(Noise(0), player, stage.name)
+            losses = model.losses(torch.rand(4, 1, 28, 28), torch.arange(4), step)
+            assert losses.total.isfinite()
+
+
+def test_every_paper_has_a_small_preset_which_is_the_default() -> None:
+    for paper in PAPERS:
+        assert make_recipe(paper) == make_recipe(paper, preset="small")
