@@ -76,9 +76,7 @@ def peak_mib(way: str) -> float:
     given = inputs()
     status = Path("/proc/self/status")
     if status.exists():
-        Path("/proc/self/clear_refs").write_text(
-            "5"
-        )  # the highest resident set starts again at the present one
+        Path("/proc/self/clear_refs").write_text("5")  # the highest resident set starts again at the present one
         before = _status_kib(status, "VmRSS")
         one_pass(way, *given)
         return (_status_kib(status, "VmHWM") - before) / 1024

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ROW = re.compile(r"^\| *(?P<paper>[^|]+?) *\| *(?P<equation>[^|]+?) *\| *[^|]+\| *`(?P<function>[\w.]+)` *\| *`(?P<test>[^`]+)` *\|")
+ROW = re.compile(
+    r"^\| *(?P<paper>[^|]+?) *\| *(?P<equation>[^|]+?) *\| *[^|]+\| *`(?P<function>[\w.]+)` *\| *`(?P<test>[^`]+)` *\|"
+)
 
 
 def rows() -> list[dict[str, str]]:
@@ -34,7 +36,9 @@ def find(dotted: str) -> object:
 
 def test_every_line_of_the_table_is_read() -> None:
     lines = (ROOT / "docs" / "equations.md").read_text().splitlines()
-    table = [line for line in lines if line.startswith("|") and "---" not in line and "function" not in line.lower()[:60]]
+    table = [
+        line for line in lines if line.startswith("|") and "---" not in line and "function" not in line.lower()[:60]
+    ]
     assert len(rows()) == len([line for line in table if "`" in line]) >= 12
 
 
@@ -44,7 +48,5 @@ def test_equation_stands_in_code_and_is_tested(row: dict[str, str]) -> None:
     for number in re.findall(r"Eq\. \((\d+)\)", row["equation"]):
         assert re.search(rf"Eq\. \({number}\)", text), f"{row['function']} does not name Eq. ({number})"
     path, _, name = row["test"].partition("::")
-    names = {
-        node.name for node in ast.walk(ast.parse((ROOT / path).read_text())) if isinstance(node, ast.FunctionDef)
-    }
+    names = {node.name for node in ast.walk(ast.parse((ROOT / path).read_text())) if isinstance(node, ast.FunctionDef)}
     assert name in names, f"{path} has no {name}"

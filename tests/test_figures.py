@@ -158,9 +158,7 @@ def plain_user(tmp_path: Path) -> Iterator[None]:
     """Takes root's powers away, because root may write anywhere."""
     was = os.geteuid()
     if was == 0:
-        save_picture(
-            grid(numbered(1), 1), os.path.join(tempfile.mkdtemp(), "a.png")
-        )  # Pillow loads what it needs
+        save_picture(grid(numbered(1), 1), os.path.join(tempfile.mkdtemp(), "a.png"))  # Pillow loads what it needs
         try:
             os.seteuid(65534)
         except OSError:
@@ -173,9 +171,7 @@ def test_a_folder_that_may_not_be_written_or_entered_is_refused(plain_user: None
     page = grid(numbered(1), 1)
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o555)
-    with pytest.raises(
-        GencapsError, match=r"a\.png: Permission denied; choose a folder that you may write to"
-    ):
+    with pytest.raises(GencapsError, match=r"a\.png: Permission denied; choose a folder that you may write to"):
         save_picture(page, folder / "a.png")
     folder.chmod(0o000)
     with pytest.raises(GencapsError, match=r"inner: Permission denied; name another folder"):
@@ -212,9 +208,7 @@ def test_a_full_disk_keeps_the_old_picture_whole(tmp_path: Path) -> None:
 def test_terminal_pictures_fit_the_width(
     side: int, n: int, columns: int, width: int, lines: int, wide: int, color: bool
 ) -> None:
-    drawn = ANSI.sub("", terminal(torch.rand(n, 3, side, side), columns, width=width, color=color)).split(
-        "\n"
-    )
+    drawn = ANSI.sub("", terminal(torch.rand(n, 3, side, side), columns, width=width, color=color)).split("\n")
     assert len(drawn) == lines
     assert {len(line) for line in drawn} == {wide}
     assert wide <= width

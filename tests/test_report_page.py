@@ -62,9 +62,7 @@ def rows(epochs: int = 3) -> list[dict[str, object]]:
             terms = {"margin": 1 / step, "recon": 2 / step, "total": 3 / step}
             where = {"split": "train", "stage": "all", "epoch": epoch, "step": step}
             found.append({**where, **terms, "images_per_s": 5e3, "learning_rate": 1e-3, "wait_share": 0.01})
-        found.append(
-            {"split": "valid", "stage": "all", "epoch": epoch, "accuracy": 1 - 0.1 / epoch, "total": 2.0}
-        )
+        found.append({"split": "valid", "stage": "all", "epoch": epoch, "accuracy": 1 - 0.1 / epoch, "total": 2.0})
     return found
 
 
@@ -143,9 +141,7 @@ def test_everything_that_users_write_is_escaped() -> None:
         command=bad,
         versions={bad: bad},
         split={bad: {bad: [bad]}},
-        metrics=[
-            {"split": "train", "stage": s, "step": i, "epoch": i, bad: 1.0} for i, s in ((1, bad), (2, "b"))
-        ],
+        metrics=[{"split": "train", "stage": s, "step": i, "epoch": i, bad: 1.0} for i, s in ((1, bad), (2, "b"))],
     )
     for k in (3, 30):
         text = render(content._replace(confusion=torch.ones(k, k)))

@@ -101,9 +101,7 @@ class Capsules:
         if seen.label.ndim == 1:
             label = [self.names[i] for i in seen.label.tolist()]
         else:
-            label = [
-                ", ".join(n for n, on in zip(self.names, row, strict=True) if on) for row in seen.label.tolist()
-            ]
+            label = [", ".join(n for n, on in zip(self.names, row, strict=True) if on) for row in seen.label.tolist()]
         return Classification(label, seen.presence.cpu(), self.names)
 
     def presence(self, pictures: Given) -> Float[Tensor, "n entities"]:
@@ -124,9 +122,7 @@ class Capsules:
         return Painted(self._able(Reconstructs).reconstruct(x, noise).cpu(), self.classify(x).label, 1)
 
     @torch.no_grad()
-    def generate(
-        self, classes: str | int | Iterable[str | int] | None = None, *, n: int = 8, seed: int = 0
-    ) -> Painted:
+    def generate(self, classes: str | int | Iterable[str | int] | None = None, *, n: int = 8, seed: int = 0) -> Painted:
         """Paints ``n`` new pictures of each class asked for, by name or index; of all classes if none is named."""
         if n < 1:
             raise GencapsError(f"n is {n}; ask for at least 1 picture of each class")
@@ -212,7 +208,7 @@ def _planes(x: Tensor, channels_last: bool) -> Tensor:
         return x.float() / 255.0
     x = x.float()
     low, high = x.min().item(), x.max().item()
-    if not (0.0 <= low and high <= 1.0):
+    if not (low >= 0.0 and high <= 1.0):
         raise GencapsError(
             f"an array of pictures runs from {low:g} to {high:g}: give bytes 0 to 255 (uint8) or floats 0 to 1"
         )

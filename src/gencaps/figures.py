@@ -35,9 +35,7 @@ RAMP = " .:-=+*#%@"
 def to_bytes(x: Drawable) -> UInt8[np.ndarray, "n height width channels"]:
     """Turns pictures into bytes, channels last: ``round(255 x)``, clamped; what is not a number is black."""
     if x.shape[1] not in (1, 3):
-        raise GencapsError(
-            f"a picture has 1 channel (grey) or 3 (colour), not {x.shape[1]}: pick channels first"
-        )
+        raise GencapsError(f"a picture has 1 channel (grey) or 3 (colour), not {x.shape[1]}: pick channels first")
     if x.dtype != torch.uint8:
         x = (x.detach().float().nan_to_num(0.0, 1.0, 0.0).clamp(0, 1) * 255).round().to(torch.uint8)
     return x.cpu().permute(0, 2, 3, 1).contiguous().numpy()
@@ -80,9 +78,7 @@ def grid(
     line_h = CAPTION_SIZE + 3
     below = lines * line_h + 2 if lines else 0
 
-    page = Image.new(
-        "RGB", (left + GAP + columns * (cell_w + GAP), GAP + rows * (cell_h + below + GAP)), PAPER
-    )
+    page = Image.new("RGB", (left + GAP + columns * (cell_w + GAP), GAP + rows * (cell_h + below + GAP)), PAPER)
     draw = ImageDraw.Draw(page)
     for i, image in enumerate(to_images(x)):
         row, column = divmod(i, columns)

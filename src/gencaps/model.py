@@ -112,6 +112,10 @@ class CapsuleModel(nn.Module):
     def losses(self, x: Pictures, y: Labelling, step: Step) -> Losses:
         """Computes what the step's player minimises on a batch."""
 
+    def forward(self, x: Pictures, y: Labelling, step: Step) -> Losses:
+        """Is how the engine asks for the losses: mixed precision and DDP work on ``forward`` alone."""
+        return self.losses(x, y, step)
+
 
 class Classified(NamedTuple):
     """What a model sees in each picture."""

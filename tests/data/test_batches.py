@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Generator, Iterable
+from itertools import chain
 
 import pytest
 import torch
@@ -25,6 +27,10 @@ def seen(batches: Batches, epoch: int, start: int = 0) -> list[list[int]]:
     return found
 
 
+def flat(lists: Iterable[list[int]]) -> list[int]:
+    return list(chain.from_iterable(lists))
+
+
 @pytest.fixture(params=[8 * 2**30, 0], ids=["resident", "streamed"])
 def resident_bytes(request: pytest.FixtureRequest) -> int:
     return request.param
@@ -34,13 +40,13 @@ def test_an_epoch_shows_each_picture_once(resident_bytes: int) -> None:
     batches = Batches(toy(24), 6, seed=0, device=CPU, resident_bytes=resident_bytes)
     shown = seen(batches, 0)
     assert [len(batch) for batch in shown] == [6] * 4
-    assert sorted(sum(shown, [])) == list(range(24))
+    assert sorted(flat(shown)) == list(range(24))
 
 
 def test_a_rest_is_left_out_but_not_the_same_rest_each_time() -> None:
     batches = Batches(toy(25), 6, seed=0, device=CPU)
     assert batches.steps == 4
-    left = [set(range(25)) - set(sum(seen(batches, e), [])) for e in range(8)]
+    left = [set(range(25)) - set(flat(seen(batches, e))) for e in range(8)]
     assert all(len(rest) == 1 for rest in left)
     assert len({min(rest) for rest in left}) > 1
 
@@ -77,7 +83,7 @@ def test_ranks_partition_the_global_batch_in_order(resident_bytes: int) -> None:
         for r in range(4)
     ]
     for step, batch in enumerate(whole):
-        assert sum((rank[step] for rank in ranks), []) == batch
+        assert flat(rank[step] for rank in ranks) == batch
 
 
 @pytest.mark.parametrize(("n", "batch", "world", "expected"), [(5, 8, 1, 5), (5, 8, 2, 4), (8, 8, 2, 8), (3, 1, 1, 1)])
@@ -90,7 +96,12 @@ def test_a_small_set_gives_smaller_batches(n: int, batch: int, world: int, expec
 
 @pytest.mark.parametrize(
     ("n", "batch", "world", "says"),
-    [(9, 8, 3, "does not divide over 3"), (9, 0, 1, "batch of 0"), (0, 4, 1, "0 pictures"), (2, 4, 4, "2 pictures")],
+    [
+        (9, 8, 3, "does not divide over 3"),
+        (9, 0, 1, "batch of 0"),
+        (0, 4, 1, "0 pictures"),
+        (2, 4, 4, "2 pictures"),
+    ],
 )
 def test_impossible_batches_are_refused(n: int, batch: int, world: int, says: str) -> None:
     with pytest.raises(GencapsError, match=says):
@@ -100,6 +111,7 @@ def test_impossible_batches_are_refused(n: int, batch: int, world: int, says: st
 def test_leaving_an_epoch_early_ends_its_thread() -> None:
     before = threading.active_count()
     epoch = Batches(toy(200), 2, seed=0, device=CPU, resident_bytes=0).epoch(0)
+    assert isinstance(epoch, Generator)
     next(epoch)
     assert threading.active_count() > before
     epoch.close()

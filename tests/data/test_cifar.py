@@ -58,7 +58,7 @@ class _Attack:
 
 
 class _ObjectArray:
-    def __reduce__(self) -> tuple[object, ...]:
+    def __reduce__(self) -> str | tuple[object, ...]:
         return np.array([_Attack()], dtype=object).__reduce__()
 
 
@@ -70,7 +70,7 @@ def test_a_pickle_that_wants_to_run_something_is_refused_and_runs_nothing(
     write_python(tmp_path, rng().integers(0, 10, (6, N, 3073), dtype=np.uint8))
     bad = tmp_path / "cifar-10-batches-py" / "data_batch_1"
     bad.write_bytes(pickle.dumps(payload))
-    with pytest.raises(GencapsError, match="data_batch_1 is not a CIFAR-10 batch.*gencaps data get cifar10"):
+    with pytest.raises(GencapsError, match=r"data_batch_1 is not a CIFAR-10 batch.*gencaps data get cifar10"):
         cifar.read(tmp_path, records=N)
     assert not (tmp_path / "attacked").exists()
 

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gencaps.data.images import ImageSet, Splits, counts
+from gencaps.data.images import ImageSet, Labels, Splits, counts
 from gencaps.data.splits import cut, generator_of, held_out, permutation, split_record
 from gencaps.errors import GencapsError
 
 
-def numbered(y: torch.Tensor, labels="classes") -> ImageSet:
+def numbered(y: torch.Tensor, labels: Labels = "classes") -> ImageSet:
     """Makes a set whose picture i is the number i, in two bytes."""
     n = len(y)
     x = torch.stack([torch.arange(n) // 256, torch.arange(n) % 256], 1).to(torch.uint8).view(n, 1, 1, 2)
@@ -23,8 +25,11 @@ def numbers(set: ImageSet) -> list[int]:
 
 
 @given(
-    sizes=st.lists(st.integers(1, 40), min_size=2, max_size=6), share=st.floats(0.05, 0.5), seed=st.integers(-5, 99)
+    sizes=st.lists(st.integers(1, 40), min_size=2, max_size=6),
+    share=st.floats(0.05, 0.5),
+    seed=st.integers(-5, 99),
 )
+@settings(deadline=None)
 def test_parts_are_disjoint_complete_and_stratified(sizes: list[int], share: float, seed: int) -> None:
     y = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
     y = y[permutation(len(y), 3)]
@@ -90,7 +95,7 @@ def test_counts_are_by_name() -> None:
 def test_the_record_changes_with_labels_pixels_and_order() -> None:
     whole = numbered(torch.arange(20) % 2)
 
-    def record(set: ImageSet) -> object:
+    def record(set: ImageSet) -> dict[str, Any]:
         return split_record(Splits(set, set[:0], set[:5]))
 
     base = record(whole)

@@ -35,9 +35,9 @@ def test_the_newest_whole_checkpoint_is_taken(tmp_path: Path, capsys: pytest.Cap
 
 def test_a_kill_between_the_renames_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_state(tmp_path, {"n": 1})
+    real = Path.replace
     for survivors in (1, 2):  # the process dies before the first, then before the second rename
         calls = 0
-        real = Path.replace
 
         def dying(self: Path, target: Path, survivors: int = survivors) -> Path:
             nonlocal calls

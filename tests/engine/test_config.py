@@ -26,7 +26,14 @@ def test_recipe_survives_yaml(tmp_path: Path) -> None:
 
 
 def test_overrides_are_typed() -> None:
-    words = ["--model.dim", "8", "--train.learning-rate=1e-3", "--model.widths", "[3, 4]", "--train.size=null"]
+    words = [
+        "--model.dim",
+        "8",
+        "--train.learning-rate=1e-3",
+        "--model.widths",
+        "[3, 4]",
+        "--train.size=null",
+    ]
     assert parse_overrides(words, ("model", "train")) == {
         "model": {"dim": 8, "widths": [3, 4]},
         "train": {"learning_rate": 0.001, "size": None},

@@ -29,9 +29,7 @@ def _normal(*shape: int, seed: int = 0) -> torch.Tensor:
     ],
 )
 def test_kl_gives_the_numbers_worked_by_hand(mu: list[float], log_var: list[float], kl: float) -> None:
-    torch.testing.assert_close(
-        kl_to_standard_normal(torch.tensor(mu), torch.tensor(log_var)), torch.tensor(kl)
-    )
+    torch.testing.assert_close(kl_to_standard_normal(torch.tensor(mu), torch.tensor(log_var)), torch.tensor(kl))
 
 
 def test_kl_agrees_with_torch_distributions() -> None:
@@ -61,9 +59,7 @@ def test_kl_is_never_negative_beside_the_prior() -> None:
     log_var = torch.cat([torch.logspace(-20, 0, 4001), -torch.logspace(-20, 0, 4001)]).unsqueeze(-1)
     kl = kl_to_standard_normal(torch.zeros_like(log_var), log_var)
     assert (kl >= 0).all()
-    torch.testing.assert_close(
-        kl[3000], log_var[3000, 0] ** 2 / 4, rtol=1e-2, atol=0
-    )  # half of a^2 / 2, at 1e-5
+    torch.testing.assert_close(kl[3000], log_var[3000, 0] ** 2 / 4, rtol=1e-2, atol=0)  # half of a^2 / 2, at 1e-5
 
 
 def test_gradients_agree_with_finite_differences() -> None:

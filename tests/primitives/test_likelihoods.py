@@ -47,9 +47,7 @@ def test_gaussian_negative_log_likelihood_agrees_with_torch_distributions(sigma:
 def test_gaussian_of_unit_variance_is_the_half_squared_error_and_a_constant() -> None:
     mean, x = _pictures(3, 2, 4, 5), _pictures(3, 2, 4, 5, seed=1)
     constant = 0.5 * 40 * math.log(2 * math.pi)
-    torch.testing.assert_close(
-        gaussian_negative_log_likelihood(mean, x, 1.0), half_squared_error(mean, x) + constant
-    )
+    torch.testing.assert_close(gaussian_negative_log_likelihood(mean, x, 1.0), half_squared_error(mean, x) + constant)
 
 
 def test_the_table_holds_exactly_the_names_of_the_choice() -> None:

@@ -58,9 +58,7 @@ def test_losses_do_not_care_in_which_order_the_capsules_come() -> None:
     x = torch.rand(4, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     target = torch.nn.functional.one_hot(torch.arange(4), 6).bool()
     order = torch.tensor([3, 1, 5, 0, 4, 2])
-    torch.testing.assert_close(
-        length_margin_loss(x[:, order], target[:, order]), length_margin_loss(x, target)
-    )
+    torch.testing.assert_close(length_margin_loss(x[:, order], target[:, order]), length_margin_loss(x, target))
 
 
 def test_descending_the_losses_moves_capsules_the_right_way() -> None:

@@ -127,9 +127,7 @@ def test_a_pose_moves_the_picture_the_way_it_points() -> None:
 
 
 def test_a_scale_below_one_shrinks_the_picture() -> None:
-    painted = warp(
-        torch.ones(1, 1, 8, 8, dtype=torch.float64), _pose([[0.5, 0, 0], [0, 0.5, 0]])[None], (8, 8)
-    )
+    painted = warp(torch.ones(1, 1, 8, 8, dtype=torch.float64), _pose([[0.5, 0, 0], [0, 0.5, 0]])[None], (8, 8))
     torch.testing.assert_close(painted[0, 0, 2:6, 2:6], torch.ones(4, 4, dtype=torch.float64))
     assert painted[0, 0, 0].sum() == painted[0, 0, :, 7].sum() == 0
 
@@ -210,9 +208,7 @@ def test_an_opaque_layer_hides_and_an_absent_one_does_not_show() -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(1, 3), max_size=2), st.integers(1, 4), st.integers(1, 3), st.integers(1, 5))
-def test_over_takes_any_batch_layers_and_channels(
-    batch: list[int], layers: int, channels: int, side: int
-) -> None:
+def test_over_takes_any_batch_layers_and_channels(batch: list[int], layers: int, channels: int, side: int) -> None:
     rgb = _pictures(*batch, layers, channels, side, side + 1)
     alpha = _pictures(*batch, layers, 1, side, side + 1, seed=1)
     painted = over(rgb, alpha)

@@ -70,9 +70,7 @@ def test_cosine_over_inputs_gives_the_numbers_worked_by_hand() -> None:
 
 @every_way
 @pytest.mark.parametrize("iterations", [1, 2, 4])
-def test_outputs_and_gradients_equal_those_with_votes_written_down(
-    way: dict[str, Any], iterations: int
-) -> None:
+def test_outputs_and_gradients_equal_those_with_votes_written_down(way: dict[str, Any], iterations: int) -> None:
     u, weight = _inputs()
     ours, theirs = (f(u, weight, iterations, **way) for f in (route_with_coefficients, route_reference))
     torch.testing.assert_close(ours.v, theirs.v)
@@ -98,9 +96,7 @@ def test_gradient_through_all_rounds_agrees_with_finite_differences(agreement: A
 
 @pytest.mark.parametrize("agreement", get_args(Agreement))
 @pytest.mark.parametrize("over", get_args(Over))
-def test_gradient_through_the_last_round_is_that_of_fixed_coefficients(
-    agreement: Agreement, over: Over
-) -> None:
+def test_gradient_through_the_last_round_is_that_of_fixed_coefficients(agreement: Agreement, over: Over) -> None:
     u, weight = _inputs()
     v, c = route_with_coefficients(u, weight, 3, agreement=agreement, over=over)
     fixed = c.detach()
@@ -132,17 +128,13 @@ def test_the_sums_over_votes_can_be_differentiated_twice() -> None:
 
 
 @pytest.mark.parametrize("block", [1, 100, 10**6])
-def test_results_do_not_depend_on_the_size_of_the_working_space(
-    block: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_do_not_depend_on_the_size_of_the_working_space(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     u, weight = _inputs(caps_out=7)
     expected = route_reference(u, weight, 3).v
     monkeypatch.setattr("gencaps.primitives.routing_kernels._CPU_BLOCK", block)
     v = route(u, weight, 3)
     torch.testing.assert_close(v, expected)
-    torch.testing.assert_close(
-        torch.autograd.grad(v.sum(), weight), torch.autograd.grad(expected.sum(), weight)
-    )
+    torch.testing.assert_close(torch.autograd.grad(v.sum(), weight), torch.autograd.grad(expected.sum(), weight))
 
 
 @every_way
@@ -269,9 +261,7 @@ def test_routing_works_where_gradients_are_off() -> None:
     st.integers(1, 3),
     st.sampled_from(WAYS),
 )
-def test_any_shape_routes(
-    batch: int, sizes: tuple[int, int, int, int], iterations: int, way: dict[str, Any]
-) -> None:
+def test_any_shape_routes(batch: int, sizes: tuple[int, int, int, int], iterations: int, way: dict[str, Any]) -> None:
     caps_in, caps_out, dim_in, dim_out = sizes
     u, weight = _inputs(batch, caps_in, caps_out, dim_in, dim_out)
     v, c = route_with_coefficients(u, weight, iterations, **way)

@@ -63,9 +63,7 @@ def _kept_bytes(router, iterations: int, **way) -> int:
 @pytest.mark.parametrize("over", get_args(Over))
 @pytest.mark.parametrize("gradient", get_args(Gradient))
 @pytest.mark.parametrize("dim_in", [1, DIM_OUT, 2 * DIM_OUT])
-def test_the_votes_are_never_written_down(
-    agreement: Agreement, over: Over, gradient: Gradient, dim_in: int
-) -> None:
+def test_the_votes_are_never_written_down(agreement: Agreement, over: Over, gradient: Gradient, dim_in: int) -> None:
     largest = _largest(route, dim_in, agreement=agreement, over=over, gradient=gradient)
     assert 0 < largest <= VOTES / 2
 

@@ -84,9 +84,7 @@ def test_squash_tends_to_the_direction_for_huge_capsules() -> None:
     torch.testing.assert_close(length(z), torch.tensor([5e25]))
 
 
-@pytest.mark.parametrize(
-    ("dtype", "longest", "rtol"), [(torch.float64, 1e4, 1e-6), (torch.float32, 30.0, 1e-3)]
-)
+@pytest.mark.parametrize(("dtype", "longest", "rtol"), [(torch.float64, 1e4, 1e-6), (torch.float32, 30.0, 1e-3)])
 def test_unsquash_undoes_squash(dtype: torch.dtype, longest: float, rtol: float) -> None:
     lengths = torch.logspace(-6, torch.tensor(longest).log10().item(), 200, dtype=dtype)
     z = direction(_capsules(200, 8, dtype=dtype)) * lengths[:, None]

@@ -135,7 +135,9 @@ def run_classify(options: argparse.Namespace) -> None:
         return
     for file, row in zip(files, seen.presence, strict=True):
         best = row.topk(min(options.top, len(row)))
-        names = [f"{seen.names[i]} {100 * p:.1f} %" for p, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)]
+        names = [
+            f"{seen.names[i]} {100 * p:.1f} %" for p, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)
+        ]
         print(f"{file}  {'  '.join(names)}")
 
 

@@ -75,9 +75,7 @@ def make_parser(words: list[str]) -> Parser:
     answer.add_parsers(commands)
     data.add_parser(commands)
     info.add_parser(commands)
-    completion = commands.add_parser(
-        "completion", help="print a shell's completion script", description=_COMPLETION
-    )
+    completion = commands.add_parser("completion", help="print a shell's completion script", description=_COMPLETION)
     completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
     completion.set_defaults(run=lambda options: print(_completion(parser, options.shell)))
     return parser

@@ -97,9 +97,7 @@ def _read_part(folder: Path, stem: str) -> ImageSet:
     pixels, labels = zip(*(read_mat(path) for path in _batches(folder, stem)), strict=True)
     x, y = torch.from_numpy(np.concatenate(pixels))[:, None], torch.from_numpy(np.concatenate(labels))
     if len(x) != len(y) or not 0 <= int(y.min()) <= int(y.max()) <= 9:
-        raise GencapsError(
-            f"{folder}: {stem} has wrong labels, or {len(x)} pictures to {len(y)} labels; get it again"
-        )
+        raise GencapsError(f"{folder}: {stem} has wrong labels, or {len(x)} pictures to {len(y)} labels; get it again")
     return ImageSet("affNIST (original)", x, y, tuple("0123456789"))
 
 

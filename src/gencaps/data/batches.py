@@ -24,7 +24,7 @@ class Batch(NamedTuple):
     """Some pictures and their labels, on the device of training."""
 
     x: UInt8[Tensor, "batch channels height width"]
-    y: Int[Tensor, "batch"] | UInt8[Tensor, "batch attributes"]
+    y: Int[Tensor, " batch"] | UInt8[Tensor, "batch attributes"]
 
 
 class Batches:
@@ -93,7 +93,7 @@ class Batches:
         cuda = self.device.type == "cuda"
         copies = torch.cuda.Stream(self.device) if cuda else None
 
-        def gather(chosen: Int[Tensor, "local"]) -> tuple[Batch, torch.cuda.Event | None]:
+        def gather(chosen: Int[Tensor, " local"]) -> tuple[Batch, torch.cuda.Event | None]:
             x = torch.empty((len(chosen), *self._x.shape[1:]), dtype=torch.uint8, pin_memory=cuda)
             torch.index_select(self._x, 0, chosen, out=x)
             if copies is None:

@@ -120,9 +120,7 @@ def read(folder: Path, *, size: int = SIZE, progress: bool = False) -> Splits:
     partition = read_partition(folder / PARTITION_FILE)
     unknown = [file for file in partition if file not in values]
     if unknown:
-        raise GencapsError(
-            f"{folder / PARTITION_FILE} lists {unknown[0]}, {ATTRIBUTES_FILE} does not; get both again"
-        )
+        raise GencapsError(f"{folder / PARTITION_FILE} lists {unknown[0]}, {ATTRIBUTES_FILE} does not; get both again")
     # part after part in the file, so that each part is a slice of the map
     order = sorted(partition, key=lambda file: (partition[file], file))
     sources, opener = _find_pictures(folder, order)

@@ -89,8 +89,7 @@ def _read_python(path: Path) -> tuple[np.ndarray, np.ndarray]:
         raise GencapsError(f"{path} is not a CIFAR-10 batch: {error!s:.120}; {REMEDY}") from None
     if pixels.ndim != 2 or pixels.shape[1] != PIXELS or len(pixels) != len(labels):
         raise GencapsError(
-            f"{path} holds pixels of shape {pixels.shape} and {len(labels)} labels, "
-            f"not (n, {PIXELS}) and n; {REMEDY}"
+            f"{path} holds pixels of shape {pixels.shape} and {len(labels)} labels, not (n, {PIXELS}) and n; {REMEDY}"
         )
     return pixels, labels
 

@@ -38,14 +38,10 @@ SOURCES = {
             "http://yann.lecun.com/exdb/mnist/",
         ),
         {
-            "train-images-idx3-ubyte.gz": "sha256:"
-            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-            "train-labels-idx1-ubyte.gz": "sha256:"
-            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-            "t10k-images-idx3-ubyte.gz": "sha256:"
-            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-            "t10k-labels-idx1-ubyte.gz": "sha256:"
-            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+            "train-images-idx3-ubyte.gz": "sha256:440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+            "train-labels-idx1-ubyte.gz": "sha256:3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+            "t10k-images-idx3-ubyte.gz": "sha256:8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+            "t10k-labels-idx1-ubyte.gz": "sha256:f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
         },
     ),
     # checksums as Zalando publishes them
@@ -135,9 +131,7 @@ def _unpack(archive: Path, members: tuple[str, ...], folder: Path) -> None:
             os.replace(Path(scratch) / top, folder / top)
 
 
-def fetch(
-    name: str, *, mirror: str | None = None, source: Source | None = None, progress: bool = False
-) -> Path:
+def fetch(name: str, *, mirror: str | None = None, source: Source | None = None, progress: bool = False) -> Path:
     """Downloads a set into the user's cache and returns its folder; files already there and whole are kept.
 
     Args:
@@ -163,8 +157,7 @@ def fetch(
             reasons.append(f"{base} {_reason(error)}")
     else:
         raise GencapsError(
-            f"could not download {name} ({'; '.join(reasons)}); try again later, "
-            f"or put its files into {folder} by hand"
+            f"could not download {name} ({'; '.join(reasons)}); try again later, or put its files into {folder} by hand"
         )
     if source.unpack:
         archive = folder / next(iter(source.files))

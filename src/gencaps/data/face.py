@@ -34,7 +34,7 @@ LAYERS = (
     Layer(face_parts.skin, (-0.52, -0.54, 0.52, 0.66)),
     Layer(face_parts.cheeks, (-0.46, 0.02, 0.46, 0.36), "Rosy_Cheeks"),
     Layer(face_parts.beard, (-0.52, 0.02, 0.52, 0.92), "Beard"),
-    Layer(face_parts.mouth, (-0.22, 0.20, 0.22, 0.50), "Smiling"),
+    Layer(face_parts.mouth, (-0.24, 0.18, 0.24, 0.50), "Smiling"),
     Layer(face_parts.eyes, (-0.34, -0.24, 0.34, 0.14)),
     Layer(face_parts.short_hair, (-0.55, -0.58, 0.55, 0.0)),
     Layer(face_parts.bangs, (-0.52, -0.48, 0.52, 0.02), "Bangs"),
@@ -55,9 +55,7 @@ def _span(low: float, high: float, across: float, shift: tuple[float, float], si
     return slice(max(0, math.floor(pixels[0]) - 1), min(size, math.ceil(pixels[1]) + 1))
 
 
-def head_frame(
-    nuisance: dict[str, Float[Tensor, "n"]], size: int
-) -> tuple[Grid, Grid, Float[Tensor, "n 1 1"]]:
+def head_frame(nuisance: dict[str, Float[Tensor, " n"]], size: int) -> tuple[Grid, Grid, Float[Tensor, "n 1 1"]]:
     """Gives the coordinates of every pixel about the head, and the side of a pixel in them."""
     device = nuisance["skin"].device
     line = (torch.arange(size, dtype=torch.float32, device=device) + 0.5) * (2 / size) - 1
@@ -70,9 +68,9 @@ def head_frame(
 
 
 def paint(
-    on: dict[str, Float[Tensor, "n"]],
-    style: dict[str, tuple[Float[Tensor, "n"], ...]],
-    nuisance: dict[str, Float[Tensor, "n"]],
+    on: dict[str, Float[Tensor, " n"]],
+    style: dict[str, tuple[Float[Tensor, " n"], ...]],
+    nuisance: dict[str, Float[Tensor, " n"]],
     size: int,
 ) -> Float[Tensor, "n 3 size size"]:
     """Paints faces, values 0 to 1."""

@@ -33,20 +33,20 @@ class Parts(NamedTuple):
     """Growth of the face in x."""
     on: dict[str, Float[Tensor, "n 1 1"]]
     """1 where the picture has the attribute."""
-    style: dict[str, tuple[Float[Tensor, "n"], ...]]
+    style: dict[str, tuple[Float[Tensor, " n"], ...]]
     """The styles of each attribute, 0 to 1."""
-    nuisance: dict[str, Float[Tensor, "n"]]
+    nuisance: dict[str, Float[Tensor, " n"]]
     """What varies in every picture, 0 to 1."""
     skin: Float[Tensor, "n 3"]
     hair: Float[Tensor, "n 3"]
 
 
-def column(value: Float[Tensor, "n"]) -> Float[Tensor, "n 1 1"]:
+def column(value: Float[Tensor, " n"]) -> Float[Tensor, "n 1 1"]:
     """Lines one number a picture up with the grids."""
     return value[:, None, None]
 
 
-def between(t: Float[Tensor, "n"], low: float, high: float) -> Float[Tensor, "n 1 1"]:
+def between(t: Float[Tensor, " n"], low: float, high: float) -> Float[Tensor, "n 1 1"]:
     """Spreads a style or nuisance over a range and lines it up with the grids."""
     return column(low + (high - low) * t)
 
@@ -151,16 +151,17 @@ def mouth(p: Parts, canvas: Canvas) -> None:
     half = 0.10 + smile * between(width, 0.03, 0.065)
     rise = smile * between(curve, 0.035, 0.07)
     gape = smile * between(openness, 0.0, 0.07)
-    across = 1 - (p.x / half) ** 2
+    # beyond the corners both curves run on level
+    across = (1 - (p.x / half) ** 2).clamp(min=0)
     y = p.y - 0.345
     upper = -rise + (rise * 1.4 - gape * 0.35) * across
     lower = -rise + (rise * 1.4 + gape) * across
-    steep = (1 + (2 * rise * 1.4 * p.x / half**2) ** 2).sqrt()
+    steep = (1 + (2 * rise * 1.4 * p.x.abs().minimum(half) / half**2) ** 2).sqrt()
     inside = torch.maximum(torch.maximum(upper - y, y - lower) / steep, (p.x.abs() - half) * 0.9)
     lips = p.skin * 0.45 + p.skin.new_tensor([[0.55, 0.12, 0.14]]) * 0.55
     canvas.paint(inside - 0.021, lips)
     canvas.paint(inside, p.skin.new_tensor([[0.35, 0.06, 0.10]]), (gape > 0).float())
-    teeth = torch.maximum(inside, y - (upper + gape * 0.75 * across.clamp(min=0)))
+    teeth = torch.maximum(inside, y - (upper + gape * 0.75 * across))
     canvas.paint(teeth, p.skin.new_tensor([[0.98, 0.97, 0.94]]), (gape > 0).float())
 
 

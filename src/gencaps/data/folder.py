@@ -47,9 +47,7 @@ def _list_classes(folder: Path, names: tuple[str, ...] | None) -> Listing:
     """Lists one subfolder a class; ``names`` are the classes of the training part, where there is one."""
     classes = [path for path in _children(folder) if path.is_dir()]
     if not classes:
-        raise GencapsError(
-            f"{folder} holds neither subfolders (one a class) nor a CSV of attributes; make one"
-        )
+        raise GencapsError(f"{folder} holds neither subfolders (one a class) nor a CSV of attributes; make one")
     if names is None and len(classes) == 1:
         raise GencapsError(f"{folder} holds one class only ({classes[0].name}); two or more are needed")
     names = names or tuple(path.name for path in classes)
@@ -60,9 +58,7 @@ def _list_classes(folder: Path, names: tuple[str, ...] | None) -> Listing:
             raise GencapsError(f"{path} is a class that the training part does not have; add or remove it")
         inside = _pictures(path)
         if not inside:
-            raise GencapsError(
-                f"{path} holds no pictures ({', '.join(SUFFIXES)}); add some or remove the folder"
-            )
+            raise GencapsError(f"{path} holds no pictures ({', '.join(SUFFIXES)}); add some or remove the folder")
         files += inside
         y += [names.index(path.name)] * len(inside)
     return Listing(files, np.array(y, np.int64), names, "classes")
@@ -88,9 +84,7 @@ def _list_attributes(path: Path) -> Listing:
         for j, value in enumerate(row):
             truth = TRUTH.get(value.strip().lower())
             if truth is None:
-                raise GencapsError(
-                    f"{path}, line {line}, {names[j]}: '{value}' is not 0/1, -1/1, true/false or yes/no"
-                )
+                raise GencapsError(f"{path}, line {line}, {names[j]}: '{value}' is not 0/1, -1/1, true/false or yes/no")
             y[i, j] = truth
         files.append(path.parent / file.strip())
         if not files[-1].is_file():
@@ -142,9 +136,7 @@ def default_size(sides: list[int]) -> int:
     return min(128, max(32, 1 << (median_low(sides).bit_length() - 1)))
 
 
-def read(
-    folder: Path, *, size: int | None = None, seed: int = 0, share: float = 0.2, progress: bool = False
-) -> Splits:
+def read(folder: Path, *, size: int | None = None, seed: int = 0, share: float = 0.2, progress: bool = False) -> Splits:
     """Reads a folder of pictures through the memory-mapped cache.
 
     ``train/``, ``valid/`` and ``test/`` are honoured where ``train/`` holds classes or a CSV; otherwise a

@@ -23,7 +23,7 @@ class ImageSet:
     """What was loaded, such as ``mnist``."""
     x: UInt8[Tensor, "n channels height width"]
     """Pixels, 0 to 255."""
-    y: Int[Tensor, "n"] | UInt8[Tensor, "n attributes"]
+    y: Int[Tensor, " n"] | UInt8[Tensor, "n attributes"]
     """A class index per picture (int64), or one 0/1 byte per attribute."""
     names: tuple[str, ...]
     """The classes, or the attributes, in the order of ``y``."""
@@ -35,7 +35,7 @@ class ImageSet:
     def __len__(self) -> int:
         return self.x.shape[0]
 
-    def __getitem__(self, index: slice | Int[Tensor, "k"]) -> ImageSet:
+    def __getitem__(self, index: slice | Int[Tensor, " k"]) -> ImageSet:
         return replace(self, x=self.x[index], y=self.y[index])
 
 

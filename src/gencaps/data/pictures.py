@@ -100,8 +100,7 @@ def _open(source: str | Path | BinaryFile) -> Image.Image:
         raise GencapsError(f"{name} is {image.width} x {image.height} pixels; replace or remove it")
     if image.width * image.height > MAX_PIXELS:
         raise GencapsError(
-            f"{name} is {image.width} x {image.height} pixels, more than {MAX_PIXELS >> 20} megapixels; "
-            "scale it down"
+            f"{name} is {image.width} x {image.height} pixels, more than {MAX_PIXELS >> 20} megapixels; scale it down"
         )
     if image.mode in REFUSED:
         raise GencapsError(f"{name} holds {REFUSED[image.mode]}; save it with 8 bits a channel")

@@ -16,7 +16,7 @@ CELL = 96
 MARGIN, LINE = 6, 13
 
 
-def choose(set: ImageSet, n: int) -> Int[Tensor, "k"]:
+def choose(set: ImageSet, n: int) -> Int[Tensor, " k"]:
     """Picks ``n`` pictures: the first of every class, the second of every class, and so on."""
     if set.labels == "attributes":
         return torch.arange(min(n, len(set)))
@@ -31,9 +31,7 @@ def label(set: ImageSet, i: int) -> list[str]:
     """Says what is known of picture i, in lines: its class, or the attributes that it has."""
     if set.labels == "classes":
         return [set.names[int(set.y[i])]]
-    names = [
-        name.replace("_", " ") for name, value in zip(set.names, set.y[i].tolist(), strict=True) if value
-    ]
+    names = [name.replace("_", " ") for name, value in zip(set.names, set.y[i].tolist(), strict=True) if value]
     return names[:4] + ([f"+ {len(names) - 4}"] if len(names) > 4 else [])
 
 

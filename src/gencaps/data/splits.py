@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,12 +23,12 @@ def generator_of(*seeds: int) -> torch.Generator:
     return torch.Generator().manual_seed(int(state >> np.uint64(1)))
 
 
-def permutation(n: int, *seeds: int) -> Int[Tensor, "n"]:
+def permutation(n: int, *seeds: int) -> Int[Tensor, " n"]:
     """Orders ``n`` pictures at random, fixed by the seeds alone."""
     return torch.randperm(n, generator=generator_of(*seeds))
 
 
-def _quotas(sizes: Int[Tensor, "groups"], share: float) -> Int[Tensor, "groups"]:
+def _quotas(sizes: Int[Tensor, " groups"], share: float) -> Int[Tensor, " groups"]:
     """Shares out ``round(share * n)`` places by largest remainder, one or more where there are two."""
     exact = sizes.double() * share
     quota = exact.floor().long()
@@ -38,9 +39,7 @@ def _quotas(sizes: Int[Tensor, "groups"], share: float) -> Int[Tensor, "groups"]
     return torch.minimum(quota.clamp(min=1), (sizes - 1).clamp(min=0))
 
 
-def held_out(
-    y: Int[Tensor, "n"] | Int[Tensor, "n attributes"], share: float, *seeds: int
-) -> Bool[Tensor, "n"]:
+def held_out(y: Int[Tensor, " n"] | Int[Tensor, "n attributes"], share: float, *seeds: int) -> Bool[Tensor, " n"]:
     """Marks a share of the pictures to hold out: of every class the same share, chosen by the seeds.
 
     A class with one picture keeps it; with two or more it gives at least one. Attributes overlap, so they
@@ -79,7 +78,7 @@ def _fingerprint(set: ImageSet, pictures: int = 64) -> str:
     return digest.hexdigest()
 
 
-def split_record(splits: Splits) -> dict[str, object]:
+def split_record(splits: Splits) -> dict[str, Any]:
     """Describes the parts for a run's record: sizes, shape, and a hash of each part's content."""
     train = splits.train
     return {
@@ -88,8 +87,5 @@ def split_record(splits: Splits) -> dict[str, object]:
         "labels": train.labels,
         "names": list(train.names),
         "notes": list(train.notes),
-        **{
-            part: {"pictures": len(set), "sha256": _fingerprint(set)}
-            for part, set in splits._asdict().items()
-        },
+        **{part: {"pictures": len(set), "sha256": _fingerprint(set)} for part, set in splits._asdict().items()},
     }

@@ -17,7 +17,7 @@ from gencaps.data.splits import generator_of
 Padding = Literal["zeros", "border", "reflection"]
 
 
-def _as_input(out: Float[Tensor, "..."], x: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:
+def _as_input(out: Float[Tensor, " ..."], x: Shaped[Tensor, " ..."]) -> Shaped[Tensor, " ..."]:
     """Gives a computed picture the type of the one it came from; bytes are rounded."""
     return out.round().clamp(0, 255).to(torch.uint8) if x.dtype == torch.uint8 else out.to(x.dtype)
 
@@ -48,10 +48,10 @@ def warp(
 
 
 def _matrix(
-    radians: Float[Tensor, "n"],
-    scale_x: Float[Tensor, "n"],
-    scale_y: Float[Tensor, "n"],
-    shear: Float[Tensor, "n"],
+    radians: Float[Tensor, " n"],
+    scale_x: Float[Tensor, " n"],
+    scale_y: Float[Tensor, " n"],
+    shear: Float[Tensor, " n"],
     shift: Float[Tensor, "n 2"],
 ) -> Float[Tensor, "n 2 3"]:
     """Builds the map from output to input for: scale, then shear, then turn (counter-clockwise), then shift.
@@ -71,9 +71,9 @@ def _matrix(
 def affine(
     x: Shaped[Tensor, "n channels height width"],
     *,
-    degrees: Float[Tensor, "n"] | None = None,
+    degrees: Float[Tensor, " n"] | None = None,
     scale: Float[Tensor, "n 2"] | None = None,
-    shear: Float[Tensor, "n"] | None = None,
+    shear: Float[Tensor, " n"] | None = None,
     shift: Float[Tensor, "n 2"] | None = None,
     out: tuple[int, int] | None = None,
     padding: Padding = "zeros",
@@ -126,7 +126,7 @@ def random_affine(
 
 def rotate(
     x: Shaped[Tensor, "n channels height width"],
-    degrees: Float[Tensor, "n"],
+    degrees: Float[Tensor, " n"],
     *,
     padding: Padding = "zeros",
 ) -> Shaped[Tensor, "n channels height width"]:
@@ -135,7 +135,7 @@ def rotate(
 
 
 def horizontal_flip(
-    x: Shaped[Tensor, "n channels height width"], u: Float[Tensor, "n"]
+    x: Shaped[Tensor, "n channels height width"], u: Float[Tensor, " n"]
 ) -> Shaped[Tensor, "n channels height width"]:
     """Mirrors left and right each picture whose uniform random number is below one half."""
     return torch.where((u < 0.5)[:, None, None, None], x.flip(-1), x)
@@ -143,8 +143,8 @@ def horizontal_flip(
 
 def shifted_window(
     x: Shaped[Tensor, "n channels height width"],
-    top: Shaped[Tensor, "n"],
-    left: Shaped[Tensor, "n"],
+    top: Shaped[Tensor, " n"],
+    left: Shaped[Tensor, " n"],
     size: int,
 ) -> Shaped[Tensor, "n channels size size"]:
     """Cuts a square window with its corner at (top, left) from each picture; outside it is black.

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from gencaps import __version__
-from gencaps.files import write_atomically
 from gencaps.errors import GencapsError
+from gencaps.files import write_atomically
 
 FORMAT = 1
 """Rises when an older gencaps could not read what a newer one writes."""

@@ -118,8 +118,7 @@ def read(cls: type[T], values: Any, where: str) -> T:
 def plain(settings: Any) -> dict[str, Any]:
     """Turns a settings dataclass into what YAML and JSON can hold."""
     return {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in dataclasses.asdict(settings).items()
+        key: list(value) if isinstance(value, tuple) else value for key, value in dataclasses.asdict(settings).items()
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import Literal
 
@@ -40,6 +41,9 @@ def make_fabric(device: Device | str, devices: int, precision: Precision) -> Fab
     if "LOCAL_WORLD_SIZE" in os.environ:
         devices = int(os.environ["LOCAL_WORLD_SIZE"])
         nodes = int(os.environ["WORLD_SIZE"]) // devices
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # its hints are not for our users
+    if kind == "cuda":
+        torch.set_float32_matmul_precision("high")
     strategy = "auto"
     if devices * nodes > 1:
         # a player whose turn it is not has no gradient, nor has a decoder whose loss has weight 0

@@ -55,9 +55,7 @@ def save_weights(model: CapsuleModel, folder: Path) -> None:
     """Writes config.json and model.safetensors; the weights carry their own checksum and config."""
     weights = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
     config = json.dumps(describe(model), indent=2)
-    write_atomically(
-        folder / WEIGHTS, save(weights, {"gencaps": config, "sha256": checksum(weights), "format": "pt"})
-    )
+    write_atomically(folder / WEIGHTS, save(weights, {"gencaps": config, "sha256": checksum(weights), "format": "pt"}))
     write_atomically(folder / CONFIG, config + "\n")
 
 
@@ -135,7 +133,7 @@ def find_model(name: str | Path) -> Path:
 def _from_hub(name: str) -> Path:
     missing = f"there is no folder '{name}', and "
     try:
-        from huggingface_hub import snapshot_download
+        from huggingface_hub import snapshot_download  # pyright: ignore[reportMissingImports] (an extra)
     except ImportError:
         raise GencapsError(f"{missing}hub ids need: pip install 'gencaps[hub]'") from None
     try:

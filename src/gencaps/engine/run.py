@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from gencaps import __version__
-from gencaps.files import remedy, write_atomically
 from gencaps.engine.recipe import Recipe, read_recipe
 from gencaps.errors import GencapsError
+from gencaps.files import remedy, write_atomically
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,10 @@ def _commit() -> str:
         return os.environ["GENCAPS_COMMIT"]
     try:
         done = subprocess.run(
-            ["git", "-C", str(here), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, timeout=5
+            ["git", "-C", str(here), "rev-parse", "--short", "HEAD"],
+            capture_output=True,
+            text=True,
+            timeout=5,
         )
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"

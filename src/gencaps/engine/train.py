@@ -32,22 +32,17 @@ def load_splits(recipe: Recipe, *, progress: bool = False) -> Splits:
     return data.load(recipe.data, size=train.size, valid=train.valid, seed=recipe.seed, progress=progress)
 
 
-def start(
-    recipe: Recipe, path: Path, *, device: str = "auto", devices: int = 1, quiet: bool = False
-) -> Trained | None:
+def start(recipe: Recipe, path: Path, *, device: str = "auto", devices: int = 1, quiet: bool = False) -> Trained | None:
     """Trains a new run into a folder; helper processes of a run on several devices get ``None``."""
     fabric = make_fabric(device, devices, recipe.train.precision)
     fabric.launch()
+    splits = _load_in_turn(recipe, fabric, quiet)  # before the folder: wrong data must leave nothing behind
     if fabric.is_global_zero:
-        splits = load_splits(recipe, progress=not quiet)  # wrong data must not leave a folder behind
         run = Run.create(path, recipe)
-        run.record(
-            command=command_line(), environment=environment(fabric.device.type), split=data.split_record(splits)
-        )
+        facts = environment(fabric.device.type)
+        run.record(command=command_line(), environment=facts, split=data.split_record(splits))
     fabric.barrier()
-    if not fabric.is_global_zero:
-        splits, run = load_splits(recipe), Run.open(path)
-    return _train(run, splits, fabric, quiet)
+    return _train(Run.open(path), splits, fabric, quiet)
 
 
 def resume(path: Path, *, device: str = "auto", devices: int = 1, quiet: bool = False) -> Trained | None:
@@ -61,7 +56,7 @@ def resume(path: Path, *, device: str = "auto", devices: int = 1, quiet: bool = 
         )
     fabric = make_fabric(device, devices, run.recipe.train.precision)
     fabric.launch()
-    splits = load_splits(run.recipe)
+    splits = _load_in_turn(run.recipe, fabric, quiet)
     recorded, found = run.facts().get("split"), data.split_record(splits)
     if recorded is not None and recorded != found:
         raise GencapsError(
@@ -70,9 +65,20 @@ def resume(path: Path, *, device: str = "auto", devices: int = 1, quiet: bool = 
     return _train(run, splits, fabric, quiet)
 
 
+def _load_in_turn(recipe: Recipe, fabric: Fabric, quiet: bool) -> Splits:
+    """Lets the first process download and decode what is missing, and the others find it done."""
+    if not fabric.is_global_zero:
+        fabric.barrier()
+    splits = load_splits(recipe, progress=fabric.is_global_zero and not quiet)
+    if fabric.is_global_zero:
+        fabric.barrier()
+    return splits
+
+
 def _train(run: Run, splits: Splits, fabric: Fabric, quiet: bool) -> Trained | None:
-    for leftover in run.path.glob(".*.*"):
-        if leftover.is_file():
-            leftover.unlink(missing_ok=True)  # half a file that a kill left behind
+    if fabric.is_global_zero:
+        for leftover in run.path.glob(".*.*"):
+            if leftover.is_file():
+                leftover.unlink(missing_ok=True)  # half a file that a kill left behind
     model = fit(run, splits, fabric, quiet=quiet)
     return Trained(run, model, splits) if fabric.is_global_zero else None

@@ -43,9 +43,7 @@ class PrimaryCapsules(nn.Module):
             )
         return self.capsules * ((height - kernel) // stride + 1) * ((width - kernel) // stride + 1)
 
-    def forward(
-        self, x: Float[Tensor, "batch channels height width"]
-    ) -> Float[Tensor, "batch caps_out {self.dim}"]:
+    def forward(self, x: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch caps_out {self.dim}"]:
         """Gives the capsules of each picture, ordered by kind, then by position."""
         count = self.count(x.shape[-2], x.shape[-1])
         by_kind = self.conv(x).unflatten(1, (self.capsules, self.dim))

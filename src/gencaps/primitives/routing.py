@@ -113,9 +113,7 @@ def _cosine(
     unit_last = unit.transpose(1, 2).contiguous()
     # for one output capsule at a time, so that a caps_out-th of the votes exists at once, in the gradient
     # too. ||W u||^2 = u . (W^T W) u needs no votes, but loses all digits where W is nearly singular along u.
-    lengths = [
-        checkpoint(_vote_lengths, unit, w, use_reentrant=False, preserve_rng_state=False) for w in weight
-    ]
+    lengths = [checkpoint(_vote_lengths, unit, w, use_reentrant=False, preserve_rng_state=False) for w in weight]
     vote_lengths = torch.stack(lengths).clamp(min=torch.finfo(u.dtype).eps)
     return lambda s: routing_kernels.agreement(unit_last, weight_last, direction(s)) / vote_lengths
 

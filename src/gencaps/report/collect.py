@@ -68,16 +68,10 @@ def headline(seen: Evaluation) -> list[tuple[str, str, str]]:
     """Picks the figures that stand on top."""
     found = []
     if seen.accuracy is not None:
-        counted = (
-            f"{seen.correct:,} of {seen.images:,}"
-            if seen.correct is not None
-            else f"mean over {seen.images:,}"
-        )
+        counted = f"{seen.correct:,} of {seen.images:,}" if seen.correct is not None else f"mean over {seen.images:,}"
         found.append(("Test accuracy", f"{100 * seen.accuracy:.2f} %", f"{counted} held-out pictures"))
     if seen.mse is not None:
-        found.append(
-            ("Reconstruction", f"{seen.mse:.4f}", "mean squared error of a test pixel, values 0 to 1")
-        )
+        found.append(("Reconstruction", f"{seen.mse:.4f}", "mean squared error of a test pixel, values 0 to 1"))
     return found
 
 
@@ -88,9 +82,7 @@ def judge(model: CapsuleModel, splits: Splits, noise: Noise) -> tuple[str, str, 
     return ("Generated pictures read as asked", f"{100 * share:.1f} %", note)
 
 
-def judged_share(
-    model: CapsuleModel, splits: Splits, noise: Noise, each: int = JUDGED
-) -> tuple[float, float, int]:
+def judged_share(model: CapsuleModel, splits: Splits, noise: Noise, each: int = JUDGED) -> tuple[float, float, int]:
     """Gives the share of generated pictures read as asked, of real ones read right, and how many were made."""
     svm, classes = PixelSVM(splits.train), len(model.pictures.names)
     made = class_grid(model, classes, each, noise)
@@ -107,8 +99,6 @@ def hardest(seen: Evaluation, test: ImageSet) -> list[Hard]:
     found: list[Hard] = []
     for i in own.argsort()[:HARDEST].tolist():
         chosen: Any = seen.predicted[i].item()
-        shown = Hard(
-            pixels(test.x[i]), test.names[int(test.y[i])], test.names[chosen], seen.presence[i, chosen].item()
-        )
+        shown = Hard(pixels(test.x[i]), test.names[int(test.y[i])], test.names[chosen], seen.presence[i, chosen].item())
         found.append(shown)
     return found

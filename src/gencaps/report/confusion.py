@@ -27,13 +27,9 @@ def confusion(content: ReportContent) -> Section | None:
     k = len(counts)
     names = [content.names[i] if i < len(content.names) else str(i) for i in range(k)]
     if k <= MOST_CLASSES:
-        say = (
-            "Rows are the true class, columns what the model read; everything off the diagonal is a mistake."
-        )
+        say = "Rows are the true class, columns what the model read; everything off the diagonal is a mistake."
         return Section("confusion", "Confusion matrix", say, _matrix(counts, names))
-    say = (
-        f"The mistakes made most often among {k:,} classes: the true class, and what the model read instead."
-    )
+    say = f"The mistakes made most often among {k:,} classes: the true class, and what the model read instead."
     return Section("confusion", "Most confused", say, _pairs(counts, names))
 
 

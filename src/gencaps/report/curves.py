@@ -68,8 +68,7 @@ def chart(history: History, label: str, *, percent: bool = False) -> str:
             parts.append(f'<path {style} d="M{"L".join(f"{a:.1f},{b:.1f}" for a, b in places)}"/>')
         if len(places) <= 12:
             parts += [
-                f'<circle class="dot" style="--c:{_color(i, s)}" cx="{a:.1f}" cy="{b:.1f}" r="2.6"/>'
-                for a, b in places
+                f'<circle class="dot" style="--c:{_color(i, s)}" cx="{a:.1f}" cy="{b:.1f}" r="2.6"/>' for a, b in places
             ]
     parts.append(_bands(thin, x, y, history.x_label, show))
     last = "; ".join(f"{s.name} ends at {show(s.points[-1][1])}" for s in full)
@@ -128,9 +127,7 @@ def _frame(x: Axis, y: Axis, history: History, percent: bool) -> str:
         parts.append(f'<text class="tick" x="{at}" dx="4" y="{TOP + 10}">{escape(name)}</text>')
     middle, foot = (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4
     scale = " (vertical axis: logarithmic)" if y.log else ""
-    parts.append(
-        f'<text class="axis" x="{middle}" y="{foot}" text-anchor="middle">{history.x_label}{scale}</text>'
-    )
+    parts.append(f'<text class="axis" x="{middle}" y="{foot}" text-anchor="middle">{history.x_label}{scale}</text>')
     return "".join(parts)
 
 
@@ -150,13 +147,10 @@ def _bands(series: Sequence[Series], x: Axis, y: Axis, x_label: str, show: Calla
         near = [(k, s.name, *_nearest(s.points, value)) for k, s in enumerate(series)]
         texts = [f"{x_label} {value:,.0f}", *(f"{name} {show(b)}" for _, name, _, b in near)]
         dots = "".join(
-            f'<circle style="--c:{colors[k]}" cx="{x.at(a):.1f}" cy="{y.at(b):.1f}" r="3.2"/>'
-            for k, _, a, b in near
+            f'<circle style="--c:{colors[k]}" cx="{x.at(a):.1f}" cy="{y.at(b):.1f}" r="3.2"/>' for k, _, a, b in near
         )
         # the legend names the colours: the read-out has room for the values alone
-        values = "".join(
-            f'<tspan dx="10" style="fill:{colors[k]}">{show(b)}</tspan>' for k, _, _, b in near[:6]
-        )
+        values = "".join(f'<tspan dx="10" style="fill:{colors[k]}">{show(b)}</tspan>' for k, _, _, b in near[:6])
         size = f'x="{edges[i]:.1f}" width="{max(edges[i + 1] - edges[i], 0.1):.1f}" y="{TOP}"'
         parts.append(
             f'<g class="band"><title>{escape(", ".join(texts))}</title>'

@@ -59,8 +59,7 @@ def render(content: ReportContent) -> str:
 
 def _headline(content: ReportContent) -> str:
     items = "".join(
-        f'<div><dt>{escape(name)}</dt><dd class="value">{escape(value)}</dd>'
-        f'<dd class="note">{escape(note)}</dd></div>'
+        f'<div><dt>{escape(name)}</dt><dd class="value">{escape(value)}</dd><dd class="note">{escape(note)}</dd></div>'
         for name, value, note in content.headline
     )
     return f'<dl class="headline">{items}</dl>' if items else ""
@@ -69,7 +68,4 @@ def _headline(content: ReportContent) -> str:
 def _foot(content: ReportContent) -> str:
     known = content.versions
     by = f"Written by gencaps {known['gencaps']}" if "gencaps" in known else "Written by gencaps"
-    return (
-        escape(by + (f", {known['date']}" if "date" in known else ""))
-        + ". This page is one file: keep it, send it."
-    )
+    return escape(by + (f", {known['date']}" if "date" in known else "")) + ". This page is one file: keep it, send it."

@@ -44,12 +44,8 @@ def samples(content: ReportContent) -> Section | None:
     for i in shown:
         name = _name(content, i)
         alts = [f"generated {name}, draw {j + 1}" for j in range(draws)]
-        rows.append(
-            f'<dt title="{escape(name)}">{escape(name)}</dt><dd>{row(content.samples[i, :draws], alts)}</dd>'
-        )
-    say = (
-        "Each row was painted for one class from random numbers alone: new pictures, not ones from the data."
-    )
+        rows.append(f'<dt title="{escape(name)}">{escape(name)}</dt><dd>{row(content.samples[i, :draws], alts)}</dd>')
+    say = "Each row was painted for one class from random numbers alone: new pictures, not ones from the data."
     if len(shown) < max(k, len(content.names)):
         say += f" {len(shown)} of {max(k, len(content.names)):,} classes are shown."
     return Section("samples", "Generated pictures", say, f'<dl class="rows">{"".join(rows)}</dl>')
@@ -100,9 +96,7 @@ def training(content: ReportContent) -> Section | None:
         return None
     known = [s.name for s in losses.series if s.name in TERMS]
     terms = "".join(f"<div><dt>{n}</dt><dd>{TERMS[n]}</dd></div>" for n in known)
-    say = (
-        "How the model learned: the loss should fall, the accuracy rise. Point at a curve to read its values."
-    )
+    say = "How the model learned: the loss should fall, the accuracy rise. Point at a curve to read its values."
     glossary = f'<dl class="terms">{terms}</dl>' if terms else ""
     return Section("training", "Training", say, f'<div class="charts">{"".join(charts)}</div>{glossary}')
 
@@ -139,9 +133,7 @@ def repeat(content: ReportContent) -> Section | None:
     if content.config:
         yaml = re.sub(r"(?m)^([ \t-]*)([\w.]+):", r"\1<i>\2</i>:", escape(content.config))
         lines = len(content.config.strip().splitlines())
-        parts.append(
-            f"<details><summary>Full config, {lines} lines</summary><pre><code>{yaml}</code></pre></details>"
-        )
+        parts.append(f"<details><summary>Full config, {lines} lines</summary><pre><code>{yaml}</code></pre></details>")
     if not parts:
         return None
     say = "What it takes to train this model again: the command, the versions, the data split and the config."

@@ -63,7 +63,9 @@ def test_answers_without_noise_do_not_depend_on_the_generator() -> None:
 
 def test_loss_is_margin_plus_weighted_reconstruction() -> None:
     """Eq. (6), put together again from Eq. (2) to (4) written out by hand."""
-    config = VariationalConfig(dim=4, widths=(8,), strides=(2,), decoder=(16,), margin=3.0, down_weight=0.7, recon_weight=2.5)
+    config = VariationalConfig(
+        dim=4, widths=(8,), strides=(2,), decoder=(16,), margin=3.0, down_weight=0.7, recon_weight=2.5
+    )
     model, x, y = make(config), torch.rand(5, 1, 8, 8), torch.tensor([0, 1, 2, 0, 1])
     losses = model.losses(x, y, step())
     mu, log_var, _ = model.encode(x)
@@ -207,7 +209,14 @@ def test_attributes_and_one_class_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("dim", 0), ("kernel", 4), ("margin", 0.0), ("recon_weight", -1.0), ("widths", (8, 0, 8)), ("strides", (1,))],
+    [
+        ("dim", 0),
+        ("kernel", 4),
+        ("margin", 0.0),
+        ("recon_weight", -1.0),
+        ("widths", (8, 0, 8)),
+        ("strides", (1,)),
+    ],
 )
 def test_impossible_settings_are_refused_by_name(field: str, value: object) -> None:
     with pytest.raises(GencapsError, match=f"model.{field}"):
