@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,7 +17,7 @@ from gencaps.data.pictures import read_picture, to_tensor
 from gencaps.engine.devices import choose_device
 from gencaps.engine.pretrained import from_pretrained, save_pretrained
 from gencaps.errors import GencapsError, nearest
-from gencaps.figures import grid, save_picture, to_bytes
+from gencaps.figures import grid, save_picture, to_images
 from gencaps.model import (
     ABILITIES,
     CapsuleModel,
@@ -34,6 +35,8 @@ from gencaps.primitives.noise import Noise
 Given = str | Path | Image.Image | np.ndarray | Tensor | Sequence[Any]
 """One picture or many: paths, PIL pictures, arrays (bytes 0 to 255 or floats 0 to 1), or a list of these."""
 Ability = TypeVar("Ability")
+LUMA = (0.299, 0.587, 0.114)
+"""How much of each colour a grey picture takes (ITU-R BT.601), as Pillow does."""
 
 
 class Classification(NamedTuple):
@@ -61,7 +64,7 @@ class Painted(NamedTuple):
 
     def images(self) -> list[Image.Image]:
         """Gives the pictures one by one."""
-        return [Image.fromarray(p[..., 0] if p.shape[-1] == 1 else p) for p in to_bytes(self.pictures)]
+        return to_images(self.pictures)
 
     def save(self, path: str | Path) -> Path:
         """Writes the grid as a PNG, JPEG or WebP."""
@@ -94,6 +97,10 @@ class Capsules:
             raise GencapsError(f"this {self.model.paper} model cannot {name}; it can {', '.join(self.can)}")
         return self.model
 
+    def _seen(self, x: Tensor) -> list[str]:
+        """Labels pictures with what they show; a model that cannot tell leaves the labels empty."""
+        return self.classify(x).label if isinstance(self.model, Classifies) else [""] * len(x)
+
     @torch.no_grad()
     def classify(self, pictures: Given) -> Classification:
         """Names what each picture shows, with every entity's presence."""
@@ -119,7 +126,7 @@ class Capsules:
         """Paints each picture again from its capsules: from their means, or from a sample of them."""
         x = self.pictures(pictures)
         noise = Noise(seed, x.device) if sample else None
-        return Painted(self._able(Reconstructs).reconstruct(x, noise).cpu(), self.classify(x).label, 1)
+        return Painted(self._able(Reconstructs).reconstruct(x, noise).cpu(), self._seen(x), 1)
 
     @torch.no_grad()
     def generate(self, classes: str | int | Iterable[str | int] | None = None, *, n: int = 8, seed: int = 0) -> Painted:
@@ -134,9 +141,11 @@ class Capsules:
     @torch.no_grad()
     def resample(self, pictures: Given, *, n: int = 8, seed: int = 0) -> Painted:
         """Paints what each picture shows in ``n`` other styles."""
+        if n < 1:
+            raise GencapsError(f"n is {n}; ask for at least 1 picture in another style")
         x = self.pictures(pictures)
         made = self._able(Resamples).resample(x.repeat_interleave(n, 0), Noise(seed, x.device))
-        return Painted(made.cpu(), self.classify(x).label, n)
+        return Painted(made.cpu(), self._seen(x), n)
 
     @torch.no_grad()
     def interpolate(self, start: Given, end: Given, *, steps: int = 8) -> Painted:
@@ -147,18 +156,20 @@ class Capsules:
         if len(first) != len(last):
             raise GencapsError(f"{len(first)} pictures to start from and {len(last)} to end at: give as many of both")
         walk = self._able(Interpolates).interpolate(first, last, steps)
-        ends = zip(self.classify(first).label, self.classify(last).label, strict=True)
+        ends = zip(self._seen(first), self._seen(last), strict=True)
         return Painted(walk.flatten(0, 1).cpu(), [f"{a} to {b}" for a, b in ends], steps)
 
     def indices(self, classes: str | int | Iterable[str | int]) -> list[int]:
         """Looks classes up by name or by index."""
         listed = [classes] if isinstance(classes, str | int) else list(classes)
+        if not listed:
+            raise GencapsError(f"no class was named: name some of {', '.join(self.names)}")
         found = []
         for one in listed:
             if isinstance(one, str) and one in self.names:
                 found.append(self.names.index(one))
-            elif isinstance(one, int) and 0 <= one < len(self.names):
-                found.append(one)
+            elif isinstance(one, Integral) and 0 <= int(one) < len(self.names):
+                found.append(int(one))
             else:
                 raise GencapsError(f"this model knows no class '{one}'{nearest(str(one), self.names)}")
         return found
@@ -173,20 +184,36 @@ def load(model: str | Path, device: str = "auto") -> Capsules:
     return Capsules(from_pretrained(model, choose_device(device)))
 
 
-def as_pictures(given: Given, info: PictureInfo) -> Float[Tensor, "n channels height width"]:
+def as_pictures(given: Any, info: PictureInfo) -> Float[Tensor, "n channels height width"]:
     """Turns what a user has into a batch with values 0 to 1, of a model's size and channels."""
     if isinstance(given, str | Path):
         return as_pictures(read_picture(Path(given), channels=info.channels), info)
     if isinstance(given, Image.Image):
+        if 0 in given.size:
+            raise GencapsError(f"a picture of {given.width} x {given.height} pixels shows nothing: give another")
         return to_tensor(given, info.size, info.channels)[None].float() / 255.0
     if isinstance(given, np.ndarray):
-        return _fit(_planes(torch.from_numpy(np.ascontiguousarray(given)), channels_last=True), info)
+        return _fit(_planes(_tensor(given), channels_last=True), info)
     if isinstance(given, Tensor):
         return _fit(_planes(given, channels_last=False), info)
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
+        raise GencapsError(
+            f"no picture can be made of {type(given).__name__}: give a path, a PIL picture, an array or a list of these"
+        )
     parts = [as_pictures(one, info) for one in given]
     if not parts:
         raise GencapsError("no picture was given: give at least one")
     return torch.cat(parts)
+
+
+def _tensor(given: np.ndarray) -> Tensor:
+    """Copies an array, because torch warns of arrays that it may not write to."""
+    try:
+        return torch.from_numpy(np.array(given, given.dtype.newbyteorder("="), order="C"))
+    except TypeError:
+        raise GencapsError(
+            f"an array of {given.dtype} holds no pictures: give bytes 0 to 255 (uint8) or floats 0 to 1"
+        ) from None
 
 
 def _planes(x: Tensor, channels_last: bool) -> Tensor:
@@ -198,12 +225,13 @@ def _planes(x: Tensor, channels_last: bool) -> Tensor:
         x = x.permute(2, 0, 1)[None]
     elif x.ndim == 3 and not channels_last and shape[0] in (1, 3):
         x = x[None]
-    elif x.ndim == 3:
+    elif x.ndim == 3 and channels_last and shape[-1] not in (2, 4):  # 2 and 4 are channels with transparency
         x = x[:, None]
     elif x.ndim == 2:
         x = x[None, None]
     if x.ndim != 4 or x.shape[1] not in (1, 3) or 0 in shape:
-        raise GencapsError(f"an array of shape {shape} holds no pictures: give (n, height, width) with 1 or 3 channels")
+        wanted = "(n, height, width, channels)" if channels_last else "(n, channels, height, width)"
+        raise GencapsError(f"an array of shape {shape} holds no pictures: give {wanted} with 1 or 3 channels")
     if x.dtype == torch.uint8:
         return x.float() / 255.0
     x = x.float()
@@ -218,7 +246,8 @@ def _planes(x: Tensor, channels_last: bool) -> Tensor:
 def _fit(x: Tensor, info: PictureInfo) -> Float[Tensor, "n channels height width"]:
     """Scales to a model's size and converts between grey and colour."""
     if x.shape[1] != info.channels:
-        x = x.mean(1, keepdim=True) if info.channels == 1 else x.expand(-1, 3, -1, -1)
+        grey = info.channels == 1
+        x = torch.einsum("nchw,c->nhw", x, x.new_tensor(LUMA))[:, None] if grey else x.expand(-1, 3, -1, -1)
     if x.shape[-2:] != (info.size, info.size):
         side = min(x.shape[-2:])
         top, left = (x.shape[-2] - side) // 2, (x.shape[-1] - side) // 2

@@ -22,9 +22,10 @@ def write_atomically(path: Path, content: bytes | str) -> None:
         temporary.chmod(0o644)  # a temporary file is readable by its owner alone
         temporary.replace(path)
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
         raise GencapsError(f"cannot write {path}: {error.strerror or error}; {remedy(error)}") from None
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)  # nothing is left of it where it was renamed
 
 
 def remedy(error: OSError) -> str:

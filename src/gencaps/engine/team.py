@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 from torch.optim.lr_scheduler import LRScheduler
@@ -62,6 +63,7 @@ def take_step(
     """Lets each player move once on a batch and gives all loss terms, still on the device."""
     terms: dict[str, Tensor] = {}
     for name, optimizer in team.optimizers.items():
+        torch.compiler.cudagraph_mark_step_begin()  # what compiled networks gave the last turn is no longer needed
         optimizer.zero_grad(set_to_none=True)
         losses = wrapped(x, y, step._replace(player=name))
         fabric.backward(losses.total)

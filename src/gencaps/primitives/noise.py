@@ -7,6 +7,8 @@ import hashlib
 import torch
 from torch import Tensor
 
+from gencaps.errors import GencapsError
+
 
 def mix_seed(*parts: int | str) -> int:
     """Mixes a run's seed with a step, an epoch or a purpose into one independent 63-bit seed."""
@@ -28,6 +30,8 @@ class Noise:
     """
 
     def __init__(self, seed: int, device: torch.device | str = "cpu", rank: int = 0, world: int = 1) -> None:
+        if not 0 <= seed < 2**63:
+            raise GencapsError(f"seed is {seed}; it must be a whole number from 0 to {2**63 - 1}")
         self.generator = torch.Generator(device).manual_seed(seed)
         self.rank, self.world = rank, world
 

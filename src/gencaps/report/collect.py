@@ -82,6 +82,7 @@ def judge(model: CapsuleModel, splits: Splits, noise: Noise) -> tuple[str, str, 
     return ("Generated pictures read as asked", f"{100 * share:.1f} %", note)
 
 
+@torch.no_grad()
 def judged_share(model: CapsuleModel, splits: Splits, noise: Noise, each: int = JUDGED) -> tuple[float, float, int]:
     """Gives the share of generated pictures read as asked, of real ones read right, and how many were made."""
     svm, classes = PixelSVM(splits.train), len(model.pictures.names)
