@@ -129,7 +129,7 @@ class Capsules:
         return Painted(self._able(Reconstructs).reconstruct(x, noise).cpu(), self._seen(x), 1)
 
     @torch.no_grad()
-    def generate(self, classes: str | int | Iterable[str | int] | None = None, *, n: int = 8, seed: int = 0) -> Painted:
+    def generate(self, classes: str | int | Iterable[Any] | None = None, *, n: int = 8, seed: int = 0) -> Painted:
         """Paints ``n`` new pictures of each class asked for, by name or index; of all classes if none is named."""
         if n < 1:
             raise GencapsError(f"n is {n}; ask for at least 1 picture of each class")
@@ -157,11 +157,11 @@ class Capsules:
             raise GencapsError(f"{len(first)} pictures to start from and {len(last)} to end at: give as many of both")
         walk = self._able(Interpolates).interpolate(first, last, steps)
         ends = zip(self._seen(first), self._seen(last), strict=True)
-        return Painted(walk.flatten(0, 1).cpu(), [f"{a} to {b}" for a, b in ends], steps)
+        return Painted(walk.flatten(0, 1).cpu(), [f"{a} to {b}" if a or b else "" for a, b in ends], steps)
 
-    def indices(self, classes: str | int | Iterable[str | int]) -> list[int]:
+    def indices(self, classes: str | int | Iterable[Any]) -> list[int]:
         """Looks classes up by name or by index."""
-        listed = [classes] if isinstance(classes, str | int) else list(classes)
+        listed = [classes] if isinstance(classes, str | int | Integral) else list(classes)
         if not listed:
             raise GencapsError(f"no class was named: name some of {', '.join(self.names)}")
         found = []

@@ -88,7 +88,7 @@ class CapsuleModel(nn.Module):
     paper: ClassVar[str] = ""
     """The room's name under ``gencaps.papers``."""
     compiled: ClassVar[tuple[str, ...]] = ()
-    """The submodules worth compiling when a run asks for it; what they give lives for one turn of a player."""
+    """The methods, tensors in and tensors out, that a run may compile; what they give lives for one player's turn."""
 
     def __init__(self, config: Any, pictures: PictureInfo) -> None:
         super().__init__()

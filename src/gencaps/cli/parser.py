@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from gencaps import __version__
@@ -16,28 +17,30 @@ SETTING = re.compile(r"--(model|train)\..+")
 class Parser(argparse.ArgumentParser):
     """An argument parser whose complaints are one line and offer the nearest right word."""
 
+    hints: Callable[[], list[str]] | None = None
+    """Gives more words that a mistyped option may have meant."""
+
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **{"allow_abbrev": False, **options})
+
+    def parse_known_args(self, *arguments: Any, **options: Any) -> Any:
+        """Refuses what it does not know at once: the parser above would offer other commands' options."""
+        found, unknown = super().parse_known_args(*arguments, **options)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
     def error(self, message: str) -> NoReturn:
         unknown = re.search(r"unrecognized arguments: (\S+)", message)
         wrong = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
         if unknown:
-            # a subcommand's leftovers are reported by the parser above it, which does not know its options
-            known = [o for parser in self._parsers() for a in parser._actions for o in a.option_strings]
-            message = f"unknown option '{unknown[1]}'{_offer(unknown[1], known)}"
+            known = [option for action in self._actions for option in action.option_strings]
+            what = "option" if unknown[1].startswith("-") else "word"
+            message = f"unknown {what} '{unknown[1]}'{_offer(unknown[1], [*known, *(self.hints or list)()])}"
         elif wrong:
             known = [word.strip(" '") for word in wrong[2].split(",")]
             message = f"there is no '{wrong[1]}'{nearest(wrong[1], known)}"
         raise GencapsError(f"{message}; {self.prog} --help lists what there is")
-
-    def _parsers(self) -> list[argparse.ArgumentParser]:
-        found: list[argparse.ArgumentParser] = [self]
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                for parser in action.choices.values():
-                    found += parser._parsers() if isinstance(parser, Parser) else [parser]
-        return found
 
 
 def _offer(word: str, known: list[str]) -> str:
@@ -54,7 +57,9 @@ def take_settings(words: list[str]) -> tuple[list[str], list[str]]:
             rest.append(word)
             continue
         settings.append(word)
-        if "=" not in word and remaining:
+        if "=" not in word:
+            if not remaining or remaining[0].startswith("--"):
+                raise GencapsError(f"{word} needs a value: {word} VALUE")
             settings.append(remaining.pop(0))
     return rest, settings
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import textwrap
 from pathlib import Path
@@ -34,6 +35,15 @@ def add_parser(commands: Any, words: list[str]) -> None:
     parser.add_argument("--no-report", action="store_true", help="write no report.html")
     parser.add_argument("--quiet", action="store_true", help="print errors only")
     parser.set_defaults(run=run)
+    parser.hints = _hints  # --epochs is likelier meant as --train.epochs than as another option
+
+
+def _hints() -> list[str]:
+    from gencaps.engine.recipe import TrainConfig
+    from gencaps.papers import config_type
+
+    sections = [("train", TrainConfig), *(("model", config_type(paper)) for paper in PAPERS)]
+    return [f"--{section}.{name}" for section, cls in sections for name in cls.__dataclass_fields__]
 
 
 def _settings(words: list[str]) -> str:
@@ -62,12 +72,15 @@ def run(options: argparse.Namespace) -> int:
     if options.resume is not None:
         given = [w for w in ("paper", "data", "seed", "out", "preset", "config") if getattr(options, w) is not None]
         if given or options.settings:
-            extra = options.settings[0] if options.settings else f"--{given[0]}"
+            extra = options.settings[0] if options.settings else options.paper or f"--{given[0]}"
             raise GencapsError(f"--resume goes on with a run as it was started: leave out {extra}")
     elif options.paper is None:
         raise GencapsError(f"which paper is to be trained? gencaps train {next(iter(PAPERS))} --out RUN")
     elif options.out is None:
         raise GencapsError(f"where should the run go? gencaps train {options.paper} --out RUN")
+
+    # DDP's hints on parameters without gradient are not for our users; read when torch is imported
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 
     from gencaps.engine.config import parse_overrides
     from gencaps.engine.interrupt import Interrupted
@@ -88,12 +101,18 @@ def run(options: argparse.Namespace) -> int:
                 overrides=parse_overrides(options.settings, ("model", "train")),
             )
             trained = start(recipe, options.out, **where)
+        if trained is None:  # a helper process of a run on several devices
+            return 0
+        from gencaps.cli.finish import finish
+
+        finish(trained, report=not options.no_report, quiet=options.quiet)
     except Interrupted as stopped:
         print(stopped, file=sys.stderr)
         return 130
-    if trained is None:  # a helper process of a run on several devices
-        return 0
-    from gencaps.cli.finish import finish
-
-    finish(trained, report=not options.no_report, quiet=options.quiet)
+    except KeyboardInterrupt:  # before the first step, or after the last
+        folder = options.resume or options.out
+        if not (folder / "config.yaml").exists():
+            raise
+        print(f"stopped; go on with: gencaps train --resume {folder}", file=sys.stderr)
+        return 130
     return 0

@@ -31,14 +31,24 @@ _Loader.add_implicit_resolver(
 )
 
 
+def _parse(text: str) -> Any:
+    """Reads a YAML text; whatever is wrong with it comes as one kind of error."""
+    try:
+        return yaml.load(text, _Loader)
+    except (ValueError, RecursionError) as error:  # a date of month 99, a thousand brackets
+        raise yaml.YAMLError(str(error)) from None
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """Reads a YAML file that holds one mapping."""
     try:
-        values = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        values = _parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise GencapsError(f"there is no file {path}: give the path of a YAML config") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise GencapsError(f"cannot read {path}: {error}") from None
+    except OSError as error:
+        raise GencapsError(f"cannot read {path}: {error.strerror}; give the path of a YAML config") from None
+    except UnicodeDecodeError:
+        raise GencapsError(f"{path} is not text in UTF-8: give the path of a YAML config") from None
     except yaml.YAMLError as error:
         line = " ".join(str(error).split())
         raise GencapsError(f"{path} is not valid YAML: {line}") from None
@@ -138,7 +148,7 @@ def parse_overrides(words: Sequence[str], sections: Sequence[str]) -> dict[str, 
                 raise GencapsError(f"{word} needs a value")
             text = remaining.pop(0)
         try:
-            found[section][key.replace("-", "_")] = yaml.load(text, _Loader)
+            found[section][key.replace("-", "_")] = _parse(text)
         except yaml.YAMLError:
             found[section][key.replace("-", "_")] = text
     return found

@@ -43,7 +43,6 @@ def pixels(x: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-@torch.compiler.set_stance("force_eager")  # a compiled network would compile again for eval mode
 def evaluate(model: CapsuleModel, images: ImageSet, batch: int = 500) -> Evaluation:
     """Classifies and reconstructs every picture of a set once, in float32 and without noise."""
     if len(images) == 0:

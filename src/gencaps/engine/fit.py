@@ -17,7 +17,7 @@ from gencaps.data.batches import Batches
 from gencaps.data.images import Splits
 from gencaps.data.transforms import random_affine
 from gencaps.engine.checkpoint import load_state, save_state
-from gencaps.engine.compiled import compile_networks
+from gencaps.engine.compiled import compile_methods
 from gencaps.engine.evaluate import evaluate, pixels
 from gencaps.engine.interrupt import Interrupted, Stop, stop_on_signal
 from gencaps.engine.log import RunLog, remaining
@@ -95,7 +95,7 @@ class Training:
             self._restore(resumed)
         self.augment = torch.compile(augment) if self.config.compile else augment
         if self.config.compile:
-            compile_networks(self.model)
+            compile_methods(self.model)
         self.wrapped = fabric.setup_module(self.model)
         self.saved_s = time.monotonic()
 

@@ -63,6 +63,11 @@ class TrainConfig:
                 raise GencapsError(f"train.{name} is {getattr(self, name)}; it must be at least {bound}")
         if self.learning_rate <= 0:
             raise GencapsError(f"train.learning_rate is {self.learning_rate}; it must be above 0")
+        for name in ("learning_rate", "weight_decay"):
+            if getattr(self, name) > 1e30:  # torch cannot compute with what float32 does not hold
+                raise GencapsError(f"train.{name} is {getattr(self, name)}; it must be at most 1e30")
+        if self.degrees > 360:
+            raise GencapsError(f"train.degrees is {self.degrees}; it must be at most 360")
         for name in ("ema", "valid", "scale"):
             if getattr(self, name) >= 1:
                 raise GencapsError(f"train.{name} is {getattr(self, name)}; it must be below 1")
@@ -136,7 +141,7 @@ def make_recipe(
     if paper not in PAPERS:
         raise GencapsError(f"no paper is called '{paper}'{nearest(paper, PAPERS)}")
     if preset is not None and config is not None:
-        raise GencapsError("both a preset and a config were given: choose one")
+        raise GencapsError(f"both the preset '{preset}' and the config {config} were given: choose one")
     if config is not None:
         values, where = read_yaml(config), f"{config}: "
     else:
@@ -148,12 +153,11 @@ def make_recipe(
     values = {key: value for key, value in values.items() if key != "about"}
     for key in values:
         if key not in Recipe.__dataclass_fields__:
-            raise GencapsError(f"{where}unknown setting '{key}'{nearest(key, Recipe.__dataclass_fields__)}")
+            raise GencapsError(f"{where}unknown setting '{key}'{nearest(str(key), Recipe.__dataclass_fields__)}")
     if values.get("paper", paper) != paper:
-        raise GencapsError(
-            f"{where}this is a config of '{values['paper']}', not of '{paper}': "
-            f"run gencaps train {values['paper']} with it"
-        )
+        other = str(values["paper"])
+        remedy = f": run gencaps train {other} with it" if other in PAPERS else nearest(other, PAPERS)
+        raise GencapsError(f"{where}this is a config of '{other}', not of '{paper}'{remedy}")
     said = overrides or {}
     sections = {}
     for section, cls in (("model", config_type(paper)), ("train", TrainConfig)):
@@ -163,9 +167,10 @@ def make_recipe(
         # what the file says is checked by itself, so that its faults are named with the file
         _named(where, lambda cls=cls, given=given, section=section: read(cls, given, section))
         sections[section] = read(cls, {**given, **said.get(section, {})}, section)
+    where = where if seed is None else ""
     seed = values.get("seed", 0) if seed is None else seed
     if type(seed) is not int or seed < 0:
-        raise GencapsError(f"seed is {seed!r}; it must be a whole number from 0 up")
+        raise GencapsError(f"{where}seed is {seed!r}; it must be a whole number from 0 up")
     return Recipe(paper, str(data or values.get("data") or "digits"), sections["model"], sections["train"], seed)
 
 

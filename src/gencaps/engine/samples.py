@@ -24,7 +24,6 @@ def class_grid(model: CapsuleModel, rows: int, columns: int, noise: Noise) -> to
 
 
 @torch.no_grad()
-@torch.compiler.set_stance("force_eager")
 def write_samples(model: CapsuleModel, splits: Splits, run: Run, log: RunLog, name: str, step: int) -> None:
     """Writes a grid of generated and one of reconstructed pictures into the run's samples folder."""
     was_training = model.training

@@ -22,7 +22,6 @@ PAIRS, DRAWS, STRIPS, STEPS, HARDEST = 20, 10, 6, 9, 12
 
 
 @torch.no_grad()
-@torch.compiler.set_stance("force_eager")
 def collect(run: Run, model: CapsuleModel, splits: Splits, seen: Evaluation) -> ReportContent:
     """Looks at a finished run's model over its test part; nothing here is chosen for looks."""
     info, facts = model.pictures, run.facts()

@@ -56,7 +56,7 @@ class VariationalCapsules(CapsuleModel):
     """
 
     paper = "variational"
-    compiled = ("encoder", "decoder")
+    compiled = ("analyse", "repaint")
 
     def __init__(self, config: VariationalConfig, pictures: PictureInfo) -> None:
         super().__init__(config, pictures)
@@ -101,15 +101,26 @@ class VariationalCapsules(CapsuleModel):
         """Paints capsules as a picture with values from 0 to 1."""
         return self.logits(capsules).sigmoid()
 
-    def losses(self, x: Pictures, y: Int[Tensor, "batch"], step: Step) -> Losses:
-        """Computes L_c + recon_weight L_mse (Huang et al., 2018), Eq. (6), without the adversary."""
+    def analyse(self, x: Pictures, y: Int[Tensor, "batch"]) -> tuple[Posterior, Float[Tensor, "batch"]]:
+        """Encodes pictures and weighs every capsule's KL against the label: L_c of Eq. (3), one value a picture."""
         posterior = self.encode(x)
         target = F.one_hot(y, self.entities).to(posterior.kl.dtype)
-        terms = {"margin": kl_margin_loss(posterior.kl, target, self.config.margin, self.config.down_weight)}
+        return posterior, kl_margin_loss(posterior.kl, target, self.config.margin, self.config.down_weight)
+
+    def repaint(
+        self, x: Pictures, y: Int[Tensor, "batch"], posterior: Posterior, noise: Capsules
+    ) -> Float[Tensor, "batch"]:
+        """Paints pictures from a sample of their active capsules and gives the error: Eq. (4), one value a picture."""
+        active = posterior.kl.argmin(1) if self.config.mask == "least-kl" else y
+        capsules = self.activate(sample(posterior.mu, posterior.log_var, noise), active)
+        return LIKELIHOODS[self.config.likelihood](self.logits(capsules), x)
+
+    def losses(self, x: Pictures, y: Int[Tensor, "batch"], step: Step) -> Losses:
+        """Computes L_c + recon_weight L_mse (Huang et al., 2018), Eq. (6), without the adversary."""
+        posterior, margin = self.analyse(x, y)
+        terms = {"margin": margin}
         if self.config.recon_weight > 0:
-            active = posterior.kl.argmin(1) if self.config.mask == "least-kl" else y
-            capsules = sample(posterior.mu, posterior.log_var, step.noise.normal(*posterior.mu.shape))
-            terms["recon"] = LIKELIHOODS[self.config.likelihood](self.logits(self.activate(capsules, active)), x)
+            terms["recon"] = self.repaint(x, y, posterior, step.noise.normal(*posterior.mu.shape))
         share = 1 / x[0].numel() if self.config.recon == "mean" else 1.0
         return averaged(terms, {"recon": self.config.recon_weight * share})
 

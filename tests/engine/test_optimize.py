@@ -1,0 +1,155 @@
+"""Optimizers, schedules and averages, against steps worked by hand."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+import torch
+from torch import nn
+from torch.optim import SGD, Adam, AdamW
+
+from gencaps.engine.optimize import make_average, make_optimizer, make_schedule
+from gencaps.engine.recipe import TrainConfig
+from gencaps.model import CapsuleModel, Labelling, Losses, PictureInfo, Pictures, Player, Step
+
+CPU = torch.device("cpu")
+Schedule = Literal["constant", "one-cycle", "cosine"]
+
+
+class Weight(CapsuleModel):
+    """One number, and one more that is counted, not learned."""
+
+    paper = "stub"
+
+    def __init__(self) -> None:
+        super().__init__(None, PictureInfo(1, 8, ("a", "b")))
+        self.w = nn.Parameter(torch.tensor(1.0))
+        self.register_buffer("seen", torch.tensor(0.0))
+
+    def losses(self, x: Pictures, y: Labelling, step: Step) -> Losses:
+        raise NotImplementedError
+
+
+def rates(schedule: Schedule, steps: int, rate: float = 1.0) -> list[float]:
+    """The learning rate before each of the steps, and after the last."""
+    player = Player([nn.Parameter(torch.zeros(()))], rate)
+    config = TrainConfig(schedule=schedule, learning_rate=0.5)
+    optimizer = make_optimizer(player, config, CPU)
+    moves, found = make_schedule(optimizer, player, config, steps), []
+    for _ in range(steps):
+        found.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        moves.step()
+    return [*found, optimizer.param_groups[0]["lr"]]
+
+
+def moved(weight: float, gradients: list[float], player_rate: float = 1.0, own: Any = None, **train: Any) -> float:
+    """Where steps along given gradients take a weight."""
+    parameter = nn.Parameter(torch.tensor(weight, dtype=torch.float64))
+    optimizer = make_optimizer(Player([parameter], player_rate, own), TrainConfig(**train), CPU)
+    for gradient in gradients:
+        parameter.grad = torch.tensor(gradient, dtype=torch.float64)
+        optimizer.step()
+    return parameter.item()
+
+
+def test_constant_rate_never_moves() -> None:
+    assert set(rates("constant", 20)) == {0.5}
+
+
+def test_one_cycle_starts_at_a_25th_peaks_at_the_rate_and_ends_at_nothing() -> None:
+    # 99 steps: the rise takes 30 % of 100 points, so the peak is the 30th; the end is a 25th over 10^4
+    found = rates("one-cycle", 99)
+    assert found[0] == pytest.approx(0.5 / 25)
+    assert found[29] == pytest.approx(0.5)
+    assert found[99] == pytest.approx(0.5 / 25 / 1e4)
+    assert found[:30] == sorted(found[:30])
+    assert found[29:] == sorted(found[29:], reverse=True)
+    # halfway up a cosine is the mean of both ends: (0.02 + 0.5) / 2 lies between points 14 and 15
+    assert (found[14] + found[15]) / 2 == pytest.approx(0.26, rel=1e-3)
+
+
+def test_cosine_starts_at_the_rate_halves_in_the_middle_and_ends_at_zero() -> None:
+    found = rates("cosine", 40)
+    assert found[0] == 0.5
+    assert found[20] == pytest.approx(0.25)
+    assert found[40] == pytest.approx(0.0, abs=1e-12)
+    assert found == sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "one-cycle", "cosine"])
+@pytest.mark.parametrize("steps", [1, 2, 3, 9, 10, 11])
+def test_a_stage_of_any_length_runs_to_its_end(schedule: Schedule, steps: int) -> None:
+    found = rates(schedule, steps)
+    assert len(found) == steps + 1
+    assert all(0 <= rate <= 0.5 for rate in found)
+    assert found[0] > 0
+
+
+@pytest.mark.parametrize("schedule", ["constant", "one-cycle", "cosine"])
+def test_a_players_rate_multiplies_the_whole_schedule(schedule: Schedule) -> None:
+    single, quarter = rates(schedule, 20), rates(schedule, 20, rate=0.25)
+    assert quarter == pytest.approx([0.25 * rate for rate in single])
+
+
+def test_a_players_rate_multiplies_its_step() -> None:
+    assert moved(1.0, [3.0], optimizer="sgd", learning_rate=0.1) == pytest.approx(1 - 0.3)
+    assert moved(1.0, [3.0], 0.5, optimizer="sgd", learning_rate=0.1) == pytest.approx(1 - 0.15)
+
+
+def test_sgd_has_momentum_nine_tenths() -> None:
+    # velocities 1 and 0.9 + 1: together 2.9 rates
+    assert moved(0.0, [1.0, 1.0], optimizer="sgd", learning_rate=0.1) == pytest.approx(-0.29)
+
+
+def test_adam_first_steps_by_the_rate_whatever_the_gradient() -> None:
+    for name in ("adam", "adamw"):
+        for gradient in (1e-3, 5.0):
+            assert moved(0.0, [gradient], optimizer=name, learning_rate=0.1) == pytest.approx(-0.1, rel=1e-4)
+
+
+def test_weight_decay_pulls_towards_zero() -> None:
+    # sgd: 2 - 0.5 * (0.1 * 2); adamw: 2 * (1 - 0.5 * 0.1); adam takes 0.1 * 2 for a gradient and steps by its rate
+    assert moved(2.0, [0.0], optimizer="sgd", learning_rate=0.5, weight_decay=0.1) == pytest.approx(1.9)
+    assert moved(2.0, [0.0], optimizer="adamw", learning_rate=0.5, weight_decay=0.1) == pytest.approx(1.9)
+    assert moved(2.0, [0.0], optimizer="adam", learning_rate=0.5, weight_decay=0.1) == pytest.approx(1.5)
+
+
+def test_a_player_may_bring_its_own_optimizer() -> None:
+    parameters = [nn.Parameter(torch.zeros(()))]
+    kinds = [type(make_optimizer(Player(parameters, 1.0, own), TrainConfig(), CPU)) for own in (None, "adamw", "sgd")]
+    assert kinds == [Adam, AdamW, SGD]
+    assert moved(0.0, [1.0, 1.0], own="sgd", optimizer="adam", learning_rate=0.1) == pytest.approx(-0.29)
+
+
+def test_average_decays_as_worked_by_hand() -> None:
+    model = Weight()
+    average = make_average(model, 0.9)
+    assert average is not None
+    found = []
+    for w in (3.0, 5.0, -1.0):
+        with torch.no_grad():
+            model.w.fill_(w)
+        average.update_parameters(model)
+        kept = average.module
+        assert isinstance(kept, Weight)
+        found.append(kept.w.item())
+    # 3;  0.9 * 3 + 0.1 * 5 = 3.2;  0.9 * 3.2 - 0.1 = 2.78
+    assert found == pytest.approx([3.0, 3.2, 2.78])
+    assert model.w.item() == -1.0
+
+
+def test_average_takes_counts_as_they_stand() -> None:
+    """Running statistics are not averaged twice: those of the last step are kept."""
+    model = Weight()
+    average = make_average(model, 0.9)
+    assert average is not None
+    for n in (1.0, 2.0, 3.0):
+        model.get_buffer("seen").fill_(n)
+        average.update_parameters(model)
+    assert average.module.get_buffer("seen").item() == 3.0
+
+
+def test_no_decay_means_no_average() -> None:
+    assert make_average(Weight(), 0.0) is None
