@@ -36,6 +36,7 @@ def measure(recipe: Recipe, folder: Path) -> dict[str, Any]:
         "test_mse": seen.mse,
         "epoch_s_median": statistics.median(row["seconds"] for row in rows),
         "epoch_s_worst": max(row["seconds"] for row in rows),
+        "wait_share": sum(r["wait_share"] * r["seconds"] for r in rows) / sum(r["seconds"] for r in rows),
         "wait_share_worst": max(row["wait_share"] for row in rows),
     }
 
