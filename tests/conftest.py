@@ -6,9 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
+
+# tiny work: on a busy machine two threads that wait for each other take several times longer than one
+os.environ["OMP_NUM_THREADS"] = "1"
+
 import torch
 
-torch.set_num_threads(2)
+torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
