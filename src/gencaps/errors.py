@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+MOST_NAMED = 20
+"""Names listed at most where none is near; a model may know a thousand classes."""
+
 
 class GencapsError(Exception):
     """Says in one line what was given, why it cannot be used, and what to do instead.
@@ -19,4 +22,5 @@ def nearest(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     if close:
         return f" (did you mean '{close[0]}'?)"
-    return f" (known: {', '.join(known)})" if known else ""
+    more = ", ..." if len(known) > MOST_NAMED else ""
+    return f" (known: {', '.join(known[:MOST_NAMED])}{more})" if known else ""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+import signal
 import sys
+from types import FrameType
 
 from gencaps.cli.parser import make_parser, take_settings
 from gencaps.errors import GencapsError
@@ -57,11 +58,26 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # None where the caller closed it
             stream.reconfigure(errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue]
-    code = main()
+    asked = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, note)
     try:
-        with contextlib.suppress(AttributeError):
+        code = main()
+    except Exception:
+        if not asked:
+            raise
+        print("gencaps: interrupted", file=sys.stderr)  # a package broken off in its import may raise anything
+        code = 130
+    try:
+        if sys.stdout is not None:
             sys.stdout.flush()
     except OSError:
         # what cannot be printed is dropped, or Python would try again at its end and complain
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(code)

@@ -18,7 +18,7 @@ def add_parsers(commands: Any) -> None:
     """Adds the commands."""
     classify = _command(commands, "classify", "name what pictures show", run_classify)
     _pictures(classify)
-    classify.add_argument("--top", type=int, default=3, metavar="N", help="how many classes to name")
+    classify.add_argument("--top", type=_count, default=3, metavar="N", help="how many classes to name")
 
     reconstruct = _command(commands, "reconstruct", "paint pictures again from their capsules", run_reconstruct)
     _pictures(reconstruct)
@@ -27,20 +27,34 @@ def add_parsers(commands: Any) -> None:
 
     generate = _command(commands, "generate", "paint new pictures", run_generate)
     generate.add_argument("--classes", metavar="A,B", help="classes by name (default: all)")
-    generate.add_argument("--n", type=int, default=8, metavar="N", help="pictures of each class")
+    generate.add_argument("--n", type=_count, default=8, metavar="N", help="pictures of each class")
     _out(generate)
 
     resample = _command(commands, "resample", "paint what pictures show in other styles", run_resample)
     _pictures(resample)
-    resample.add_argument("--n", type=int, default=8, metavar="N", help="styles of each picture")
+    resample.add_argument("--n", type=_count, default=8, metavar="N", help="styles of each picture")
     _out(resample)
 
     interpolate = _command(commands, "interpolate", "walk from one picture to another", run_interpolate)
     interpolate.add_argument("start", metavar="A")
     interpolate.add_argument("end", metavar="B")
-    interpolate.add_argument("--steps", type=int, default=8, metavar="N")
+    interpolate.add_argument("--steps", type=_count, default=8, metavar="N")
     interpolate.add_argument("--invert", action="store_true", help=_INVERT)
     _out(interpolate)
+
+
+MOST = 1_000_000
+"""Pictures that can be asked for at once."""
+
+
+def _count(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number") from None
+    if number > MOST:
+        raise argparse.ArgumentTypeError(f"{number} is more than {MOST:,}")
+    return number
 
 
 _INVERT = "swap dark and light first (for dark ink on white paper)"
@@ -78,9 +92,11 @@ def _files(given: list[str]) -> list[Path]:
     for word in given:
         path = Path(word)
         if path.is_dir():
-            inside = sorted(p for p in path.iterdir() if p.suffix.lower() in SUFFIXES)
+            inside = sorted(p for p in path.iterdir() if p.suffix.lower() in SUFFIXES and not p.name.startswith("."))
             if not inside:
-                raise GencapsError(f"{path} holds no pictures ({', '.join(SUFFIXES)})")
+                raise GencapsError(
+                    f"{path} holds no pictures ({', '.join(SUFFIXES)}): give another folder or a picture"
+                )
             found += inside
         else:
             found.append(path)

@@ -92,6 +92,8 @@ def run_show(args: argparse.Namespace) -> None:
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=".sheet-") as scratch:
             sheet.save(Path(scratch) / "sheet.png")
             os.replace(Path(scratch) / "sheet.png", out)
+    except FileExistsError as error:  # of mkdir, which says so of a file in the way
+        raise GencapsError(f"cannot write {out}: {error.filename} is not a folder; give another --out") from None
     except OSError as error:
         raise GencapsError(f"cannot write {out}: {error.strerror or error}; give another --out") from None
 

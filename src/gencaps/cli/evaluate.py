@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gencaps.data.images import ImageSet
+    from gencaps.model import PictureInfo
 
 
 def add_parser(commands: Any) -> None:
@@ -29,23 +34,20 @@ def run(options: argparse.Namespace) -> None:
     from gencaps.engine.evaluate import evaluate
     from gencaps.engine.pretrained import from_pretrained, run_of
     from gencaps.engine.train import load_splits
-    from gencaps.errors import GencapsError
 
     model = from_pretrained(options.model, choose_device(options.device))
     info, trained = model.pictures, run_of(options.model)
     spec = options.data or info.data
     if trained is not None and spec in (info.data, trained.recipe.data):
-        splits = load_splits(trained.recipe)  # the very split that the run recorded
+        splits = load_splits(trained.recipe)
+        found = data.split_record(splits)
+        if trained.facts().get("split", found) != found:  # not the very split that the run recorded
+            changed = f"the data '{trained.recipe.data}' has changed since {options.model} was trained"
+            print(f"note: {changed}: some of what is tested may have been trained on", file=sys.stderr)
     else:
         splits = data.load(spec, size=info.size)
     part = getattr(splits, options.part)
-    shape = (info.channels, info.size, info.size)
-    if tuple(part.x.shape[1:]) != shape or part.labels != info.labels or len(part.names) != len(info.names):
-        raise GencapsError(
-            f"{options.model} knows {len(info.names)} {info.labels} in pictures of {shape}; '{spec}' has "
-            f"{len(part.names)} {part.labels} in pictures of {tuple(part.x.shape[1:])}: choose data like "
-            f"'{info.data}'"
-        )
+    refuse_other(part, info, spec, options.model)
     seen = evaluate(model, part).figures()
     if options.json:
         print(json.dumps({"model": str(options.model), "data": spec, "part": options.part, **seen}))
@@ -55,3 +57,21 @@ def run(options: argparse.Namespace) -> None:
         print(f"accuracy {100 * seen['accuracy']:.2f} %   error {seen['error_percent']:.2f} %")
     if seen["mse"] is not None:
         print(f"reconstruction: mean squared error {seen['mse']:.5f} a pixel")
+
+
+def refuse_other(part: ImageSet, info: PictureInfo, spec: str, model: str) -> None:
+    """Refuses pictures of another shape, or with other labels, than a model was trained on."""
+    from gencaps.errors import GencapsError
+
+    shape, found = (info.channels, info.size, info.size), tuple(part.x.shape[1:])
+    if found != shape or part.labels != info.labels or len(part.names) != len(info.names):
+        raise GencapsError(
+            f"{model} knows {len(info.names)} {info.labels} in pictures of {shape}; '{spec}' has {len(part.names)} "
+            f"{part.labels} in pictures of {found}: choose data like '{info.data}'"
+        )
+    for ours, theirs in zip(info.names, part.names, strict=True):
+        if ours != theirs:
+            raise GencapsError(
+                f"{model} knows '{ours}' where '{spec}' has '{theirs}': choose data with the {info.labels} of "
+                f"'{info.data}'"
+            )

@@ -14,7 +14,6 @@ def finish(trained: Trained, *, report: bool, quiet: bool) -> None:
     """Evaluates on the test part, once, and writes evaluation.json and report.html."""
     run, model, splits = trained
     seen = evaluate(model, splits.test)
-    write_atomically(run.path / "evaluation.json", json.dumps(seen.figures(), indent=2) + "\n")
     lines = []
     if seen.accuracy is not None:
         counted = f" ({seen.correct} of {seen.images})" if seen.correct is not None else ""
@@ -25,6 +24,8 @@ def finish(trained: Trained, *, report: bool, quiet: bool) -> None:
 
         path = write_report(run.path / "report.html", collect(run, model, splits, seen))
         lines.append(f"report: {relative(path)}")
+    # last, because a run with it is taken for finished
+    write_atomically(run.path / "evaluation.json", json.dumps(seen.figures(), indent=2) + "\n")
     lines.append(f"model:  {relative(run.path)}")
     if not quiet:
         print("\n".join(lines))

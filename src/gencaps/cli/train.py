@@ -107,7 +107,8 @@ def run(options: argparse.Namespace) -> int:
 
         finish(trained, report=not options.no_report, quiet=options.quiet)
     except Interrupted as stopped:
-        print(stopped, file=sys.stderr)
+        if os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) == "0":  # of several processes one says so
+            print(stopped, file=sys.stderr)
         return 130
     except KeyboardInterrupt:  # before the first step, or after the last
         folder = options.resume or options.out

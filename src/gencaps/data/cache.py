@@ -29,7 +29,7 @@ def cache_folder() -> Path:
     """Names the folder for downloads and decoded pictures: ``$GENCAPS_CACHE``, else the platform's."""
     chosen = os.environ.get("GENCAPS_CACHE")
     if chosen:
-        return Path(chosen).expanduser()
+        return Path(os.path.expanduser(chosen))
     import pooch
 
     return Path(pooch.os_cache("gencaps"))

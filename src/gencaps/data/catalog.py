@@ -116,6 +116,8 @@ def parse(spec: str) -> tuple[str, Path | None]:
 def get(name: str, *, progress: bool = False) -> Path | None:
     """Downloads a set where it is not yet here; gives its folder, or None where it needs none."""
     name, path = parse(name)
+    if path is not None and not path.is_dir():
+        raise GencapsError(f"{path} is not a folder; give one as folder:PATH")
     needs = ENTRIES[name].found_as if path is None else None
     return path if needs is None else obtain(needs, progress=progress)
 

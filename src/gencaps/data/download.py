@@ -76,7 +76,7 @@ IS_HERE: dict[str, Callable[[Path], bool]] = {
 def locate(name: str, root: Path | None = None) -> Path | None:
     """Finds the folder of a set: in ``root``, else in ``$GENCAPS_DATA``, then in the user's cache."""
     chosen = root or os.environ.get("GENCAPS_DATA")
-    places = [Path(chosen).expanduser()] if chosen else []
+    places = [Path(os.path.expanduser(chosen))] if chosen else []
     for place in (*places, cache_folder()):
         if IS_HERE[name](place / name):
             return place / name

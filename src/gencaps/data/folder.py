@@ -142,7 +142,8 @@ def read(folder: Path, *, size: int | None = None, seed: int = 0, share: float =
     ``train/``, ``valid/`` and ``test/`` are honoured where ``train/`` holds classes or a CSV; otherwise a
     stratified ``share`` of the pictures, fixed by the seed, is the test part. The valid part may be empty.
     """
-    folder = folder.expanduser().resolve()
+    # pathlib's own raise on the home of nobody and on a link to itself
+    folder = Path(os.path.realpath(os.path.expanduser(folder)))
     if not folder.is_dir():
         raise GencapsError(f"{folder} is not a folder; give one as folder:PATH")
     inner = folder / "train"

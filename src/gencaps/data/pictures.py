@@ -93,7 +93,7 @@ def _open(source: str | Path | BinaryFile) -> Image.Image:
     except Image.DecompressionBombError:
         raise GencapsError(f"{name} has more than {MAX_PIXELS >> 20} megapixels; scale it down") from None
     except OSError as error:
-        raise GencapsError(f"{name} cannot be read: {error.strerror or error}") from None
+        raise GencapsError(f"{name} cannot be read: {error.strerror or error}; check the path") from None
     except Exception as error:  # plugins raise what they like on damaged headers
         raise GencapsError(f"{name} is damaged ({error!s:.100}); replace or remove it") from None
     if 0 in image.size:
@@ -148,6 +148,15 @@ def _plain(image: Image.Image) -> Image.Image:
         flat = Image.alpha_composite(white, rgba)
         return flat.convert("L" if image.mode in ("LA", "La", "L", "1") else "RGB")
     return image.convert("L" if image.mode in ("1", "L") else "RGB")
+
+
+def plain_picture(image: Image.Image) -> Image.Image:
+    """Brings an opened picture to ``L`` or ``RGB`` by the same rules as one that is read from a file."""
+    if 0 in image.size:
+        raise GencapsError(f"a picture of {image.width} x {image.height} pixels shows nothing: give another")
+    if image.mode in REFUSED:
+        raise GencapsError(f"a picture holds {REFUSED[image.mode]}; convert it to 8 bits a channel")
+    return _plain(ImageOps.exif_transpose(image))
 
 
 def read_picture(source: str | Path | BinaryFile, *, channels: int | None = None) -> Image.Image:

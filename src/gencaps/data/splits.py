@@ -86,6 +86,5 @@ def split_record(splits: Splits) -> dict[str, Any]:
         "shape": list(train.x.shape[1:]),
         "labels": train.labels,
         "names": list(train.names),
-        "notes": list(train.notes),
         **{part: {"pictures": len(set), "sha256": _fingerprint(set)} for part, set in splits._asdict().items()},
     }

@@ -33,8 +33,8 @@ def save_state(folder: Path, state: dict[str, Any]) -> None:
     new.replace(folder / STATE)
 
 
-def load_state(folder: Path) -> dict[str, Any] | None:
-    """Reads the newest whole checkpoint; a damaged one is named and the one before it is taken.
+def load_state(folder: Path, *, quiet: bool = False) -> dict[str, Any] | None:
+    """Reads the newest whole checkpoint; a damaged one is named (unless quiet) and the one before it is taken.
 
     Gives ``None`` where the run was stopped before its first checkpoint.
     """
@@ -49,14 +49,14 @@ def load_state(folder: Path) -> dict[str, Any] | None:
         except Exception as error:  # torch raises many kinds for a damaged file
             damaged.append(f"{path} is damaged ({str(error).splitlines()[0][:80]})")
             continue
-        if not isinstance(state, dict) or "format" not in state:
-            raise GencapsError(f"{path} is not a checkpoint of gencaps")
+        if not isinstance(state, dict) or type(state.get("format")) is not int:
+            raise GencapsError(f"{path} is not a checkpoint of gencaps: put back the one that was there, or delete it")
         if state["format"] > FORMAT:
             raise GencapsError(
                 f"{path} was written by gencaps {state.get('gencaps')} (format {state['format']}); "
                 f"this is {__version__}, which reads up to format {FORMAT}: upgrade gencaps"
             )
-        if damaged:
+        if damaged and not quiet:
             print(f"{'; '.join(damaged)}: taking {path} instead", file=sys.stderr)
         return state
     if damaged:

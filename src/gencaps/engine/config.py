@@ -39,7 +39,7 @@ def _parse(text: str) -> Any:
         raise yaml.YAMLError(str(error)) from None
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
+def read_yaml(path: Path) -> dict[Any, Any]:
     """Reads a YAML file that holds one mapping."""
     try:
         values = _parse(path.read_text(encoding="utf-8"))

@@ -55,3 +55,12 @@ def make_fabric(device: Device | str, devices: int, precision: Precision) -> Fab
         strategy=strategy,
         precision="bf16-mixed" if kind == "cuda" and precision != "32" else "32-true",
     )
+
+
+def memory_bytes(device: torch.device) -> int:
+    """Says how much memory a device has, in use or not."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).total_memory
+    if not hasattr(os, "sysconf"):  # not a Unix: it will show
+        return 2**63
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 import warnings
 from contextlib import nullcontext
@@ -16,7 +17,7 @@ from torch.optim.swa_utils import AveragedModel
 from gencaps.data.batches import Batches
 from gencaps.data.images import Splits
 from gencaps.data.transforms import random_affine
-from gencaps.engine.checkpoint import load_state, save_state
+from gencaps.engine.checkpoint import STATE, load_state, save_state
 from gencaps.engine.compiled import compile_methods
 from gencaps.engine.evaluate import evaluate, pixels
 from gencaps.engine.interrupt import Interrupted, Stop, stop_on_signal
@@ -184,9 +185,11 @@ class Training:
         try:
             means = meter.flush()
         except Diverged as error:
+            kept = f"the last good checkpoint is kept in {self.run.path}"
+            if not (self.run.path / STATE).exists():
+                kept = "there was no checkpoint yet"
             raise GencapsError(
-                f"{error}; training stopped and the last good checkpoint is kept in {self.run.path}: "
-                "try a smaller --train.learning_rate or --train.clip_norm 1"
+                f"{error}; training stopped and {kept}: try a smaller --train.learning_rate or --train.clip_norm 1"
             ) from None
         self.position.sums, self.position.count = dict(meter.sums), meter.count
         players = [value for name, value in means.items() if name.endswith(".loss")]
@@ -239,7 +242,7 @@ class Training:
         """Saves everything and leaves."""
         self.look(meter)
         self.save(team)
-        raise Interrupted(f"stopped and saved; go on with: gencaps train --resume {self.run.path}")
+        raise Interrupted(f"stopped and saved; go on with: gencaps train --resume {shlex.quote(str(self.run.path))}")
 
 
 def fit(run: Run, splits: Splits, fabric: Fabric, *, quiet: bool = False) -> CapsuleModel:

@@ -30,6 +30,19 @@ def build(paper: str, config: Any, pictures: PictureInfo) -> CapsuleModel:
     return model_type(paper)(config, pictures)
 
 
+def sketch(paper: str, config: Any, pictures: PictureInfo) -> CapsuleModel:
+    """Makes a model of shapes alone, without numbers: quick, and however large it would be."""
+    try:
+        with torch.device("meta"):
+            return build(paper, config, pictures)
+    except (RuntimeError, TypeError, OverflowError) as error:
+        if "verflow" not in str(error):
+            raise
+        raise GencapsError(
+            f"a {paper} model of these settings has more weights than can be counted: make it smaller"
+        ) from None
+
+
 def checksum(weights: dict[str, Tensor]) -> str:
     """Hashes names, types, shapes and numbers of all weights."""
     digest = hashlib.sha256()
@@ -100,15 +113,12 @@ def from_pretrained(name: str | Path, device: torch.device | str = "cpu") -> Cap
     folder = find_model(name)
     values = _read_config(folder)
     weights, stored = _read_weights(folder)
-    if json.loads(stored) != values:
+    if stored != values:
         raise GencapsError(
             f"{folder / CONFIG} and {folder / WEIGHTS} disagree: one of them was changed; copy the folder again"
         )
-    model = _rebuild(folder, values)
-    wrong = model.load_state_dict(weights, strict=False)
-    if wrong.missing_keys or wrong.unexpected_keys:
-        first = (wrong.missing_keys + wrong.unexpected_keys)[0]
-        raise GencapsError(f"{folder / WEIGHTS} does not fit its config (at '{first}'): copy the folder again")
+    model = _rebuild(folder, values, {name: tuple(tensor.shape) for name, tensor in weights.items()})
+    model.load_state_dict(weights)
     return model.to(device).eval()
 
 
@@ -119,7 +129,9 @@ def find_model(name: str | Path) -> Path:
         if not (path / WEIGHTS).exists():
             if (path / "config.yaml").exists():
                 raise GencapsError(f"{path} holds no model yet: gencaps train --resume {path}")
-            raise GencapsError(f"{path} is neither a run folder nor a model folder: it has no {WEIGHTS}")
+            raise GencapsError(
+                f"{path} is neither a run folder nor a model folder: it has no {WEIGHTS}; give what gencaps train made"
+            )
         return path
     if path.exists():
         raise GencapsError(f"{path} is a file: give the folder that holds {WEIGHTS}")
@@ -145,13 +157,16 @@ def _from_hub(name: str) -> Path:
 
 def _read_config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
+    values: Any = None
     try:
         values = json.loads(path.read_text())
         known = isinstance(values, dict) and {"format", "paper", "model", "pictures"} <= values.keys()
-    except (OSError, ValueError) as error:
-        raise GencapsError(f"cannot read {path}: {error}") from None
-    if not known:
-        raise GencapsError(f"{path} is not the config of a gencaps model")
+    except OSError as error:
+        raise GencapsError(f"cannot read {path}: {error.strerror}; copy the folder again") from None
+    except (ValueError, RecursionError):
+        known = False
+    if not known or type(values["format"]) is not int:
+        raise GencapsError(f"{path} is not the config of a gencaps model: copy the folder again")
     if values["format"] > FORMAT:
         raise GencapsError(
             f"{path} was written by gencaps {values.get('gencaps')} (format {values['format']}); "
@@ -160,7 +175,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
     return values
 
 
-def _read_weights(folder: Path) -> tuple[dict[str, Tensor], str]:
+def _read_weights(folder: Path) -> tuple[dict[str, Tensor], Any]:
     path = folder / WEIGHTS
     try:
         with safe_open(path, framework="pt") as file:
@@ -172,15 +187,24 @@ def _read_weights(folder: Path) -> tuple[dict[str, Tensor], str]:
         raise GencapsError(f"{path} was not written by gencaps: only models that it saved can be loaded")
     if checksum(weights) != facts["sha256"]:
         raise GencapsError(f"{path} was changed after it was written (checksum differs): copy it again")
-    return weights, facts["gencaps"]
+    try:
+        return weights, json.loads(facts["gencaps"])
+    except (ValueError, RecursionError):
+        return weights, None  # no config is equal to it
 
 
-def _rebuild(folder: Path, values: dict[str, Any]) -> CapsuleModel:
+def _rebuild(folder: Path, values: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> CapsuleModel:
+    """Builds the model that a config names, once its shapes are known to be those of the weights."""
     try:
         config = read(config_type(values["paper"]), values["model"], "model")
-        pictures = PictureInfo(**values["pictures"] | {"names": tuple(values["pictures"]["names"])})
-    except (GencapsError, TypeError, KeyError) as error:
-        raise GencapsError(f"{folder / CONFIG} cannot be used: {error}") from None
+        pictures = read(PictureInfo, values["pictures"], "pictures")
+        wanted = {n: tuple(t.shape) for n, t in sketch(values["paper"], config, pictures).state_dict().items()}
+    except (GencapsError, TypeError, ValueError, RuntimeError) as error:  # a config may hold anything
+        reason = (str(error).splitlines() or [""])[0]
+        raise GencapsError(f"{folder / CONFIG} cannot be used: {reason}; copy the folder again") from None
+    wrong = [name for name in wanted.keys() | shapes.keys() if wanted.get(name) != shapes.get(name)]
+    if wrong:
+        raise GencapsError(f"{folder / WEIGHTS} does not fit its config (at '{min(wrong)}'): copy the folder again")
     return build(values["paper"], config, pictures)
 
 

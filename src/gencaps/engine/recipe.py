@@ -26,7 +26,7 @@ class TrainConfig:
     learning_rate: float = 1e-3
     """The rate, or its peak where a schedule moves it."""
     optimizer: Literal["adam", "adamw", "sgd"] = "adam"
-    """How gradients become steps; sgd has momentum 0.9."""
+    """How gradients become steps; sgd has momentum 0.9, which one-cycle moves between 0.85 and 0.95."""
     weight_decay: float = 0.0
     """Pull of every weight towards 0."""
     schedule: Literal["constant", "one-cycle", "cosine"] = "one-cycle"

@@ -25,26 +25,40 @@ class Run:
     path: Path
     recipe: Recipe
 
-    @classmethod
-    def create(cls, path: Path, recipe: Recipe) -> Run:
-        """Makes the folder of a new run; an old one is never written over."""
+    @staticmethod
+    def refuse_used(path: Path) -> None:
+        """Refuses to make a run where there is something already: it is never written over."""
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             what = f"gencaps train --resume {path} goes on with it, or " if (path / "config.yaml").exists() else ""
             raise GencapsError(f"{path} exists already: {what}choose another --out")
+
+    @classmethod
+    def create(cls, path: Path, recipe: Recipe) -> Run:
+        """Makes the folder of a new run, or nothing where its config cannot be written."""
+        cls.refuse_used(path)
         try:
             (path / "samples").mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise GencapsError(f"cannot make the folder {path}: {error.strerror}; {remedy(error)}") from None
-        write_atomically(path / "config.yaml", recipe.to_yaml())
+        try:
+            write_atomically(path / "config.yaml", recipe.to_yaml())
+        except GencapsError:
+            (path / "samples").rmdir()
+            path.rmdir()
+            raise
         return cls(path, recipe)
 
     @classmethod
     def open(cls, path: Path) -> Run:
         """Opens the folder of a run that was started before."""
         if not path.is_dir():
+            if path.exists():
+                raise GencapsError(f"{path} is not a run folder: give the folder that gencaps train made")
             raise GencapsError(f"there is no run folder {path}: gencaps train PAPER --out {path} makes one")
         if not (path / "config.yaml").is_file():
-            raise GencapsError(f"{path} is not a run folder: it has no config.yaml")
+            raise GencapsError(
+                f"{path} is not a run folder: it has no config.yaml; give the folder that gencaps train made"
+            )
         return cls(path, read_recipe(path / "config.yaml"))
 
     @property
@@ -53,21 +67,30 @@ class Run:
         return self.path / "metrics.jsonl"
 
     def rows(self) -> list[dict[str, Any]]:
-        """Reads metrics.jsonl; a last line torn by a kill is left out."""
+        """Reads metrics.jsonl up to a line torn by a kill."""
         if not self.metrics.exists():
             return []
         rows = []
-        for line in self.metrics.read_text().splitlines():
+        for line in self.metrics.read_text(errors="replace").splitlines():
             try:
-                rows.append(json.loads(line))
+                row = json.loads(line)
             except json.JSONDecodeError:
                 break
+            if not isinstance(row, dict) or not isinstance(row.get("step"), int):
+                break
+            rows.append(row)
         return rows
 
     def facts(self) -> dict[str, Any]:
         """Reads what was recorded about the run: command, versions, device, split."""
         path = self.path / "facts.json"
-        return json.loads(path.read_text()) if path.exists() else {}
+        try:
+            facts = json.loads(path.read_text()) if path.exists() else {}
+        except (ValueError, RecursionError):
+            facts = None
+        if not isinstance(facts, dict):
+            raise GencapsError(f"{path} is damaged: delete it, and the run is used without its record")
+        return facts
 
     def record(self, **facts: Any) -> None:
         """Adds to what is recorded about the run."""

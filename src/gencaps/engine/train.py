@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import torch
+import yaml
 from lightning_fabric import Fabric
 
 from gencaps import data
 from gencaps.data.images import Splits
+from gencaps.engine.check import check, check_state, check_unchanged
 from gencaps.engine.checkpoint import load_state
 from gencaps.engine.devices import make_fabric
 from gencaps.engine.fit import fit
@@ -35,44 +40,76 @@ def load_splits(recipe: Recipe, *, progress: bool = False) -> Splits:
 def start(recipe: Recipe, path: Path, *, device: str = "auto", devices: int = 1, quiet: bool = False) -> Trained | None:
     """Trains a new run into a folder; helper processes of a run on several devices get ``None``."""
     fabric = make_fabric(device, devices, recipe.train.precision)
+    Run.refuse_used(path)
     fabric.launch()
-    splits = _load_in_turn(recipe, fabric, quiet)  # before the folder: wrong data must leave nothing behind
-    if fabric.is_global_zero:
-        run = Run.create(path, recipe)
-        facts = environment(fabric.device.type)
-        run.record(command=command_line(), environment=facts, split=data.split_record(splits))
-    fabric.barrier()
-    return _train(Run.open(path), splits, fabric, quiet)
+
+    def prepare() -> Splits:
+        splits = load_splits(recipe, progress=fabric.is_global_zero and not quiet)
+        if fabric.is_global_zero:
+            # before the folder: what cannot be trained must leave nothing behind
+            check(recipe, splits, fabric.device, fabric.world_size)
+            for note in () if quiet else splits.train.notes:
+                print(f"note: {note}", file=sys.stderr)
+            values, facts = yaml.safe_load(recipe.to_yaml()), environment(fabric.device.type)
+            record = {"command": command_line(), "environment": facts, "recipe": values}
+            Run.create(path, recipe).record(**record, split=data.split_record(splits))
+        return splits
+
+    splits = _in_turn(fabric, prepare)
+    return None if splits is None else _train(Run.open(path), splits, fabric, quiet)
 
 
 def resume(path: Path, *, device: str = "auto", devices: int = 1, quiet: bool = False) -> Trained | None:
     """Goes on with a run from its last checkpoint."""
     run = Run.open(path)
-    state = load_state(path)
-    if state is not None and state["position"]["finished"]:
+    fabric = make_fabric(device, devices, run.recipe.train.precision)
+    state = load_state(path, quiet=True)
+    if state is not None and not {"position", "model", "average", "team"} <= state.keys():
+        raise GencapsError(f"the checkpoint in {path} is not of a training run: start a new one")
+    # a run that was stopped in its last evaluation goes on there
+    if state is not None and state["position"]["finished"] and (path / "evaluation.json").exists():
         raise GencapsError(
             f"{path} is finished: gencaps evaluate {path} looks at it; to train longer, start a new run with "
             f"--config {path / 'config.yaml'} --train.epochs N"
         )
-    fabric = make_fabric(device, devices, run.recipe.train.precision)
+    check_unchanged(run)
     fabric.launch()
-    splits = _load_in_turn(run.recipe, fabric, quiet)
-    recorded, found = run.facts().get("split"), data.split_record(splits)
-    if recorded is not None and recorded != found:
-        raise GencapsError(
-            f"the data '{run.recipe.data}' is not what {path} was started with: put it back, or start a new run"
-        )
-    return _train(run, splits, fabric, quiet)
+
+    def prepare() -> Splits:
+        splits = load_splits(run.recipe, progress=fabric.is_global_zero and not quiet)
+        recorded = run.facts().get("split")
+        if recorded is not None and recorded != data.split_record(splits):
+            raise GencapsError(
+                f"the data '{run.recipe.data}' is not what {path} was started with: put it back, or start a new run"
+            )
+        model = check(run.recipe, splits, fabric.device, fabric.world_size)
+        if state is not None:
+            check_state(state, model, path)
+        return splits
+
+    splits = _in_turn(fabric, prepare)
+    return None if splits is None else _train(run, splits, fabric, quiet)
 
 
-def _load_in_turn(recipe: Recipe, fabric: Fabric, quiet: bool) -> Splits:
-    """Lets the first process download and decode what is missing, and the others find it done."""
-    if not fabric.is_global_zero:
-        fabric.barrier()
-    splits = load_splits(recipe, progress=fabric.is_global_zero and not quiet)
+def _in_turn(fabric: Fabric, prepare: Callable[[], Splits]) -> Splits | None:
+    """Lets the first process download and decode what is missing, and the others find it done.
+
+    What is wrong is told by the first process alone; the others get ``None`` and leave.
+    """
+    splits, fault = None, None
     if fabric.is_global_zero:
-        fabric.barrier()
-    return splits
+        try:
+            splits = prepare()
+        except GencapsError as error:
+            fault = error
+    if fabric.broadcast(fault is not None):
+        if fabric.world_size > 1:
+            fabric.barrier()
+            torch.distributed.destroy_process_group()  # together: who is left behind at the end aborts
+        if fault is not None:
+            raise fault
+        return None
+    return prepare() if splits is None else splits
 
 
 def _train(run: Run, splits: Splits, fabric: Fabric, quiet: bool) -> Trained | None:

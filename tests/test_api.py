@@ -1,0 +1,288 @@
+"""The Python face: named results, the same for the same seed, and one line for what cannot be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+import gencaps
+from gencaps.api import Capsules, Classification, Painted
+from gencaps.errors import GencapsError
+from gencaps.model import ABILITIES, CapsuleModel, Classified, Labelling, Losses, PictureInfo, Pictures, Step
+from gencaps.primitives.noise import Noise
+
+
+class Bare(CapsuleModel):
+    """A model that can do nothing but be trained."""
+
+    paper = "bare"
+
+    def __init__(self, labels: Any = "classes") -> None:
+        super().__init__(None, PictureInfo(1, 8, ("cat", "dog", "owl"), labels, "pets"))
+        self.weight = nn.Parameter(torch.zeros(()))
+
+    def losses(self, x: Pictures, y: Labelling, step: Step) -> Losses:
+        raise NotImplementedError
+
+
+class Mirror(Bare):
+    """Paints pictures without knowing what they show."""
+
+    def reconstruct(self, x: Pictures, noise: Noise | None = None) -> Pictures:
+        return x.flip(-1)
+
+    def resample(self, x: Pictures, noise: Noise) -> Pictures:
+        return x + self.weight
+
+    def interpolate(self, start: Pictures, end: Pictures, steps: int) -> Tensor:
+        return torch.stack([torch.lerp(start, end, share) for share in torch.linspace(0, 1, steps)], 1)
+
+
+class Painter(Bare):
+    """Paints a class's index as brightness: 0.0, 0.1 or 0.2."""
+
+    def generate(self, y: Labelling, noise: Noise) -> Pictures:
+        return (y / 10)[:, None, None, None].expand(-1, 1, 8, 8)
+
+
+class Attributes(Bare):
+    """Sees the first two attributes in every picture."""
+
+    def classify(self, x: Pictures) -> Classified:
+        return Classified(
+            torch.tensor([[0.9, 0.8, 0.1]]).repeat(len(x), 1), torch.tensor([[1, 1, 0]]).repeat(len(x), 1)
+        )
+
+
+@pytest.fixture(scope="module")
+def model(trained_digits: Path) -> Capsules:
+    return gencaps.load(trained_digits, "cpu")
+
+
+@pytest.fixture
+def a(trained_digits: Path) -> Path:
+    return trained_digits / "a.png"
+
+
+@pytest.fixture
+def b(trained_digits: Path) -> Path:
+    return trained_digits / "b.png"
+
+
+def refused(call: Callable[[], object], *words: str) -> None:
+    """The call is refused on one line that says these words."""
+    with pytest.raises(GencapsError) as caught:
+        call()
+    said = str(caught.value)
+    assert "\n" not in said
+    assert all(word in said for word in words), said
+
+
+def test_classification_has_names(a: Path, b: Path, model: Capsules) -> None:
+    seen = model.classify([a, b])
+    assert isinstance(seen, Classification)
+    assert seen.names == model.names == tuple("0123456789")
+    assert seen.presence.shape == (2, 10)
+    torch.testing.assert_close(seen.presence.sum(1), torch.ones(2))
+    assert seen.label == [seen.names[i] for i in seen.presence.argmax(1).tolist()]
+    assert torch.equal(model.presence([a, b]), seen.presence)
+    assert not seen.presence.requires_grad
+
+
+def test_attributes_are_listed_by_name() -> None:
+    seen = Capsules(Attributes("attributes")).classify(np.zeros((2, 8, 8)))
+    assert seen.label == ["cat, dog", "cat, dog"]
+
+
+def test_a_batch_is_answered_like_its_pictures_one_by_one(a: Path, b: Path, model: Capsules) -> None:
+    given = [a, b, np.zeros((8, 8)), np.ones((8, 8))]
+    batch, single = model.classify(given), [model.classify(one) for one in given]
+    assert batch.label == [one.label[0] for one in single]
+    torch.testing.assert_close(batch.presence, torch.cat([one.presence for one in single]), rtol=1e-4, atol=1e-6)
+    painted = torch.cat([model.reconstruct(one).pictures for one in given])
+    torch.testing.assert_close(model.reconstruct(given).pictures, painted, rtol=1e-4, atol=1e-5)
+    for whole, parts in zip(model.encode(given), zip(*map(model.encode, given), strict=True), strict=True):
+        torch.testing.assert_close(whole, torch.cat(parts), rtol=1e-4, atol=1e-4)
+
+
+def test_capsules_have_the_names_of_the_paper(a: Path, model: Capsules) -> None:
+    code = model.encode(a)
+    assert code._fields == ("mu", "log_var", "kl")
+    assert code.mu.shape == code.log_var.shape == (1, 10, 8)
+    assert model.classify(a).label == [model.names[int(code.kl.argmin())]]
+
+
+def test_reconstruction_is_fixed_without_noise_and_by_seed_with_it(a: Path, b: Path, model: Capsules) -> None:
+    plain = model.reconstruct([a, b])
+    assert isinstance(plain, Painted)
+    assert plain.pictures.shape == (2, 1, 8, 8)
+    assert plain.pictures.min() >= 0
+    assert plain.pictures.max() <= 1
+    assert plain.labels == model.classify([a, b]).label
+    assert torch.equal(plain.pictures, model.reconstruct([a, b], seed=1).pictures)
+    drawn = [model.reconstruct([a, b], sample=True, seed=seed).pictures for seed in (1, 1, 2)]
+    assert torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn[0], drawn[2])
+    assert not torch.equal(drawn[0], plain.pictures)
+
+
+def test_reconstruction_resembles_its_picture_more_than_another(a: Path, b: Path, model: Capsules) -> None:
+    x, painted = model.pictures([a, b]), model.reconstruct([a, b]).pictures
+    own, other = (painted - x).square().mean(), (painted - x.flip(0)).square().mean()
+    assert own < 0.5 * other
+
+
+def test_generate_takes_names_indices_and_all() -> None:
+    model = Capsules(Painter())
+    shown: list[tuple[Any, list[float]]] = [
+        ("dog", [0.1]),
+        (2, [0.2]),
+        (["owl", 0], [0.2, 0.0]),
+        (("dog", "dog"), [0.1, 0.1]),
+        (np.array([2, 1]), [0.2, 0.1]),
+        (None, [0.0, 0.1, 0.2]),
+    ]
+    for classes, light in shown:
+        made = model.generate(classes, n=3)
+        assert made.labels == [model.names[round(10 * value)] for value in light]
+        assert made.columns == 3
+        found = made.pictures[:, 0, 0, 0].tolist()  # one row of three for each class, in the order asked
+        assert found == pytest.approx([value for value in light for _ in range(3)])
+
+
+def test_same_seed_same_picture_and_other_seed_another(model: Capsules) -> None:
+    first, again, other = (model.generate("3", n=4, seed=seed).pictures for seed in (5, 5, 6))
+    assert first.shape == (4, 1, 8, 8)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert not torch.equal(first[0], first[1])
+    assert torch.equal(first, model.generate(3, n=4, seed=5).pictures)
+    assert model.generate().pictures.shape == (80, 1, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("classes", "words"),
+    [
+        ("dgo", ["'dgo'", "did you mean 'dog'?"]),
+        (3, ["'3'"]),
+        (-1, ["'-1'"]),
+        ([0, "lion"], ["'lion'", "cat, dog, owl"]),
+        ([1.0], ["'1.0'"]),
+        ([], ["no class was named", "cat, dog, owl"]),
+    ],
+)
+def test_a_class_that_is_not_known_is_refused_by_name(classes: Any, words: list[str]) -> None:
+    refused(lambda: Capsules(Painter()).generate(classes), *words)
+
+
+def test_counts_and_seeds_that_make_no_sense_are_refused(a: Path, b: Path, model: Capsules) -> None:
+    refused(lambda: model.generate(n=0), "n is 0")
+    refused(lambda: model.resample(a, n=0), "n is 0")
+    refused(lambda: model.resample(a, n=-2), "n is -2")
+    refused(lambda: model.interpolate(a, b, steps=1), "steps is 1")
+    refused(lambda: model.generate(seed=2**70), f"seed is {2**70}")
+    refused(lambda: model.generate(seed=-1), "seed is -1")
+
+
+def test_resampling_gives_each_picture_a_row_of_styles(a: Path, b: Path, model: Capsules) -> None:
+    made = model.resample([a, b], n=3, seed=2)
+    assert made.pictures.shape == (6, 1, 8, 8)
+    assert made.labels == model.classify([a, b]).label
+    assert made.columns == 3
+    assert torch.equal(made.pictures, model.resample([a, b], n=3, seed=2).pictures)
+    # the styles are drawn from the prior for the class that was seen: what generate paints of it
+    painted = model.generate(made.labels, n=3, seed=2).pictures
+    torch.testing.assert_close(made.pictures, painted)
+
+
+def test_a_walk_goes_from_the_first_picture_to_the_second(a: Path, b: Path, model: Capsules) -> None:
+    walk = model.interpolate([a, b], [b, a], steps=5)
+    assert walk.pictures.shape == (10, 1, 8, 8)
+    assert walk.columns == 5
+    first, last = model.classify([a, b]).label
+    assert walk.labels == [f"{first} to {last}", f"{last} to {first}"]
+    ends = model.reconstruct([a, b]).pictures
+    torch.testing.assert_close(walk.pictures[[0, 4]], ends)
+    torch.testing.assert_close(walk.pictures[5:], walk.pictures[:5].flip(0))
+
+
+def test_a_walk_needs_as_many_ends_as_starts(a: Path, b: Path, model: Capsules) -> None:
+    refused(lambda: model.interpolate([a, b], [b]), "2 pictures to start from and 1 to end at")
+
+
+def test_painted_pictures_can_be_looked_at_and_saved(tmp_path: Path, model: Capsules) -> None:
+    made = model.generate(["1", "7"], n=3)
+    images = made.images()
+    assert [(image.size, image.mode) for image in images] == [((8, 8), "L")] * 6
+    assert np.array_equal(np.asarray(images[4]), (made.pictures[4, 0] * 255).round().byte().numpy())
+    path = made.save(tmp_path / "made.png")
+    assert path == tmp_path / "made.png"
+    assert np.array_equal(np.asarray(Image.open(path)), np.asarray(made.grid()))
+    refused(lambda: made.save(tmp_path / "made.docx"), "made.docx")
+
+
+def test_can_lists_what_the_model_has_methods_for(model: Capsules) -> None:
+    assert model.can == tuple(ABILITIES)
+    assert Capsules(Bare()).can == ()
+    assert Capsules(Mirror()).can == ("reconstruct", "resample", "interpolate")
+    assert Capsules(Painter()).can == ("generate",)
+
+
+CALLS: dict[str, Callable[[Capsules], object]] = {
+    "classify": lambda m: m.classify(np.zeros((8, 8))),
+    "encode": lambda m: m.encode(np.zeros((8, 8))),
+    "reconstruct": lambda m: m.reconstruct(np.zeros((8, 8))),
+    "generate": lambda m: m.generate(),
+    "resample": lambda m: m.resample(np.zeros((8, 8))),
+    "interpolate": lambda m: m.interpolate(np.zeros((8, 8)), np.ones((8, 8))),
+}
+
+
+@pytest.mark.parametrize("ability", ABILITIES)
+def test_what_a_model_lacks_is_refused_with_what_it_can(ability: str) -> None:
+    lacking: Capsules = Capsules(Mirror()) if ability in ("classify", "encode", "generate") else Capsules(Painter())
+    refused(lambda: CALLS[ability](lacking), f"this bare model cannot {ability}; it can {', '.join(lacking.can)}")
+
+
+def test_a_model_that_cannot_classify_still_paints() -> None:
+    """The labels are left empty; asking for a reconstruction is not refused for want of a classifier."""
+    model, x = Capsules(Mirror()), np.zeros((2, 8, 8))
+    x[:, :, 0] = 1
+    painted = model.reconstruct(x)
+    assert painted.labels == ["", ""]
+    assert painted.pictures[..., -1].min() == 1
+    assert model.resample(x, n=2).labels == ["", ""]
+    walk = model.interpolate(x, x, steps=3)
+    assert walk.labels == ["", ""]
+    assert len(walk.pictures) == 6
+    assert painted.grid().size[0] > 8
+
+
+def test_the_name_of_a_model_says_what_it_knows_and_can(model: Capsules) -> None:
+    assert repr(model) == (
+        "Capsules(variational on digits: 10 classes, 8 px grey; "
+        "can classify, encode, reconstruct, generate, resample, interpolate)"
+    )
+
+
+def test_a_model_saved_and_loaded_answers_the_same(tmp_path: Path, a: Path, b: Path, model: Capsules) -> None:
+    folder = model.save_pretrained(tmp_path / "deep" / "model")
+    assert folder == tmp_path / "deep" / "model"
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "config.json", "model.safetensors"]
+    again = gencaps.load(str(folder), device="cpu")
+    assert repr(again) == repr(model)
+    assert again.info == model.info
+    assert torch.equal(again.presence([a, b]), model.presence([a, b]))
+    assert torch.equal(again.generate(seed=3).pictures, model.generate(seed=3).pictures)
+
+
+def test_a_loaded_model_is_not_in_training_mode(model: Capsules) -> None:
+    assert not any(module.training for module in model.model.modules())
+    assert Capsules(Bare().train()).model.training is False
