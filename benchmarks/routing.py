@@ -14,6 +14,7 @@ import argparse
 import json
 import platform
 import resource
+import shlex
 import statistics
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from gencaps.engine.run import environment
 from gencaps.primitives.routing import route
 from gencaps.primitives.routing_reference import route_reference
 from gencaps.primitives.squash import squash
@@ -135,8 +137,8 @@ def main() -> None:
     result = {
         "benchmark": "routing",
         "sizes": SIZES,
-        "device": f"CPU, {options.threads} threads",
-        "torch": torch.__version__,
+        "command": shlex.join(["python", "benchmarks/routing.py", *sys.argv[1:]]),
+        **environment("cpu"),
         "median_ms": times,
         "peak_mib": peaks,
         "times_faster": times[USUAL] / times[OURS],
