@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import torch
 
 torch.set_num_threads(1)
+
+if TYPE_CHECKING:  # imported here it would escape the shape checks, which begin after this file is read
+    from gencaps.api import Capsules
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +38,26 @@ def _digit_images() -> list:
     from gencaps.figures import to_images
 
     return to_images(data.load("digits").test.x[:2])
+
+
+@pytest.fixture(scope="session")
+def model(trained_digits: Path) -> Capsules:
+    """The tiny model, ready to answer."""
+    from gencaps.api import load
+
+    return load(trained_digits, "cpu")
+
+
+@pytest.fixture
+def a(trained_digits: Path) -> Path:
+    """A held-out digit."""
+    return trained_digits / "a.png"
+
+
+@pytest.fixture
+def b(trained_digits: Path) -> Path:
+    """Another one."""
+    return trained_digits / "b.png"
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 import gencaps
 from gencaps.api import Capsules, Classification, Painted
-from gencaps.errors import GencapsError
 from gencaps.model import ABILITIES, CapsuleModel, Classified, Labelling, Losses, PictureInfo, Pictures, Step
 from gencaps.primitives.noise import Noise
+from tests.helpers import refused
 
 
 class Bare(CapsuleModel):
@@ -59,30 +59,6 @@ class Attributes(Bare):
         return Classified(
             torch.tensor([[0.9, 0.8, 0.1]]).repeat(len(x), 1), torch.tensor([[1, 1, 0]]).repeat(len(x), 1)
         )
-
-
-@pytest.fixture(scope="module")
-def model(trained_digits: Path) -> Capsules:
-    return gencaps.load(trained_digits, "cpu")
-
-
-@pytest.fixture
-def a(trained_digits: Path) -> Path:
-    return trained_digits / "a.png"
-
-
-@pytest.fixture
-def b(trained_digits: Path) -> Path:
-    return trained_digits / "b.png"
-
-
-def refused(call: Callable[[], object], *words: str) -> None:
-    """The call is refused on one line that says these words."""
-    with pytest.raises(GencapsError) as caught:
-        call()
-    said = str(caught.value)
-    assert "\n" not in said
-    assert all(word in said for word in words), said
 
 
 def test_classification_has_names(a: Path, b: Path, model: Capsules) -> None:

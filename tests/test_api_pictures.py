@@ -12,32 +12,16 @@ import pytest
 import torch
 from PIL import Image
 
-import gencaps
 from gencaps.api import Capsules
 from gencaps.data import arrays
-from gencaps.errors import GencapsError
 from gencaps.model import PictureInfo
+from tests.helpers import refused
 
 GREY, COLOUR = PictureInfo(1, 8, ("a", "b")), PictureInfo(3, 8, ("a", "b"))
 
 
 def as_pictures(given: Any, info: PictureInfo) -> torch.Tensor:
     return arrays.as_pictures(given, info.size, info.channels)
-
-
-@pytest.fixture(scope="module")
-def model(trained_digits: Path) -> Capsules:
-    return gencaps.load(trained_digits, "cpu")
-
-
-@pytest.fixture
-def a(trained_digits: Path) -> Path:
-    return trained_digits / "a.png"
-
-
-@pytest.fixture
-def b(trained_digits: Path) -> Path:
-    return trained_digits / "b.png"
 
 
 def array(path: Path) -> np.ndarray:
@@ -50,15 +34,6 @@ def scaled(path: Path, kind: Any = np.float32) -> np.ndarray:
 
 def colour(seed: int = 0, height: int = 8, width: int = 8) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
-
-
-def refused(call: Callable[[], object], *words: str) -> None:
-    """The call is refused on one line that says these words."""
-    with pytest.raises(GencapsError) as caught:
-        call()
-    said = str(caught.value)
-    assert "\n" not in said
-    assert all(word in said for word in words), said
 
 
 FORMS: dict[str, Callable[[Path], Any]] = {

@@ -89,3 +89,14 @@ def test_help_loads_nothing_heavy(words: list[str]) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, f"imported {done.stderr}"
+
+
+def test_shapes_are_checked_on_every_call_of_a_test() -> None:
+    """The checks are switched on in pyproject.toml; a conftest that imports gencaps would switch them off."""
+    import torch
+    from jaxtyping import TypeCheckError
+
+    from gencaps.primitives.gaussian import kl_to_standard_normal
+
+    with pytest.raises(TypeCheckError):
+        kl_to_standard_normal(torch.zeros(2, 3), torch.zeros(2, 4))

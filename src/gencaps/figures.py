@@ -119,15 +119,19 @@ def save_gif(x: Drawable, path: Path | str, seconds: float = 2.0, *, scale: int 
 
 
 def _save(image: Image.Image, path: Path, formats: dict[str, str], **options: Any) -> Path:
-    suffix = path.suffix.lower()
-    if suffix not in formats:
-        what = f"'{path.suffix}' is not a picture format" if suffix else "the name has no ending"
-        raise GencapsError(f"cannot write {path}: {what}{nearest(suffix, formats)}")
-    check_target(path)
+    check_picture(path, formats)
     file = io.BytesIO()
-    image.save(file, formats[suffix], **options)
+    image.save(file, formats[path.suffix.lower()], **options)
     write_atomically(path, file.getvalue())
     return path
+
+
+def check_picture(path: Path, formats: dict[str, str] = FORMATS) -> None:
+    """Refuses a file name or a place that no picture can be written to, before any work is done for it."""
+    if path.suffix.lower() not in formats:
+        what = f"'{path.suffix}' is not a picture format" if path.suffix else "the name has no ending"
+        raise GencapsError(f"cannot write {path}: {what}{nearest(path.suffix.lower(), formats)}")
+    check_target(path)
 
 
 def check_target(path: Path) -> None:

@@ -44,7 +44,9 @@ def test_adding_does_not_look_at_the_values() -> None:
         def item(self) -> float:
             raise AssertionError("the step looked at a loss")
 
-    Meter().add(0, {"loss": torch.tensor(1.0).as_subclass(Unseen)})
+    meter = Meter()
+    meter.add(0, {"loss": torch.tensor(1.0).as_subclass(Unseen)})
+    assert len(meter.pending) == 1
 
 
 def test_stopwatch_counts_only_between_start_and_stop() -> None:

@@ -69,8 +69,6 @@ def run_get(args: argparse.Namespace) -> None:
 
 def run_show(args: argparse.Namespace) -> None:
     """Writes a contact sheet of the training part and prints the counts of every part."""
-    import os
-    import tempfile
     from pathlib import Path
 
     from rich.console import Console
@@ -79,23 +77,14 @@ def run_show(args: argparse.Namespace) -> None:
     from gencaps.data import counts, load
     from gencaps.data.sheet import contact_sheet
     from gencaps.errors import GencapsError
+    from gencaps.figures import check_picture, save_picture
 
     out = Path(args.out)
     if args.n < 1:
         raise GencapsError(f"--n {args.n}: a sheet needs at least 1 picture")
-    if out.suffix.lower() != ".png":
-        raise GencapsError(f"--out {out}: the sheet is a PNG; give a name that ends in .png")
+    check_picture(out)  # before the data is loaded, which may take minutes
     splits = load(args.spec, size=args.size, valid=0.0, progress=True)
-    sheet = contact_sheet(splits.train, args.n)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=out.parent, prefix=".sheet-") as scratch:
-            sheet.save(Path(scratch) / "sheet.png")
-            os.replace(Path(scratch) / "sheet.png", out)
-    except FileExistsError as error:  # of mkdir, which says so of a file in the way
-        raise GencapsError(f"cannot write {out}: {error.filename} is not a folder; give another --out") from None
-    except OSError as error:
-        raise GencapsError(f"cannot write {out}: {error.strerror or error}; give another --out") from None
+    save_picture(contact_sheet(splits.train, args.n), out)
 
     parts = {"train": splits.train, "test": splits.test}
     table = Table(box=None, pad_edge=False, header_style="bold")

@@ -212,7 +212,8 @@ class Training:
         log.row("train", {**where, **values})
         line = f"{stage.name} epoch {at.epoch}/{epochs}  loss {values['loss']:.3f}"
         line += f"  {values['images_per_s']:,.0f} images/s"
-        if len(self.splits.valid) and (at.epoch % config.validate_every == 0 or last):
+        validated = len(self.splits.valid) > 0 and (at.epoch % config.validate_every == 0 or last)
+        if validated:
             seen = evaluate(self.kept, self.splits.valid).figures()
             log.row("valid", {**where, **{k: v for k, v in seen.items() if v is not None}})
             if seen["accuracy"] is not None:
@@ -220,7 +221,7 @@ class Training:
         if not last and values["images_per_s"] > 0:  # none were seen where a run resumed at an epoch's end
             left_s = (epochs - at.epoch) * self.batches.steps * self.batches.batch / values["images_per_s"]
             line += f"  {remaining(left_s)} left"
-        log.say(line)
+        log.say(line, minor=not validated and not last)
         if config.samples_every and (at.epoch % config.samples_every == 0 or last):
             write_samples(self.kept, self.splits, self.run, log, f"{stage.name}_{at.epoch:04d}", at.taken)
 

@@ -16,6 +16,9 @@ from gencaps.engine.run import Run
 from gencaps.errors import GencapsError
 from gencaps.files import remedy, write_atomically
 
+SAY_EVERY_S = 5.0
+"""Seconds between lines about epochs in which nothing else happened."""
+
 
 class RunLog(AbstractContextManager["RunLog"]):
     """Writes a run's metrics; rows after the step that a run resumes from are dropped first.
@@ -35,7 +38,7 @@ class RunLog(AbstractContextManager["RunLog"]):
         self.board = SummaryWriter(str(run.path / "tensorboard"), purge_step=step or None)
         self.bar = None if quiet or not sys.stderr.isatty() else _bar()
         self.task: Any = None
-        self.started_s = time.monotonic()
+        self.said_s = 0.0
 
     def __enter__(self) -> RunLog:
         if self.bar is not None:
@@ -78,10 +81,11 @@ class RunLog(AbstractContextManager["RunLog"]):
         """Sends a picture (height, width, channels) to TensorBoard."""
         self.board.add_image(name, image, step, dataformats="HWC")
 
-    def say(self, line: str) -> None:
-        """Prints a line above the bar, or as it is."""
-        if self.quiet:
+    def say(self, line: str, *, minor: bool = False) -> None:
+        """Prints a line above the bar, or as it is; a minor one only where nothing was said for a while."""
+        if self.quiet or (minor and time.monotonic() - self.said_s < SAY_EVERY_S):
             return
+        self.said_s = time.monotonic()
         if self.bar is not None:
             self.bar.console.print(line, highlight=False, markup=False)
         else:
