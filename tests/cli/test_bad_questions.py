@@ -83,7 +83,6 @@ def test_a_set_with_other_classes_is_not_scored(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], ("COMMAND", "gencaps --help")),
         (["trian"], ("'trian'", "did you mean 'train'?")),
         (["train"], ("which paper", "gencaps train variational --out RUN")),
         (["train", "varational"], ("'varational'", "did you mean 'variational'?")),

@@ -365,3 +365,26 @@ def test_help_and_version_are_answers(capsys: pytest.CaptureFixture[str]) -> Non
         said = capsys.readouterr().out
         for text in says:
             assert text in said
+
+
+def test_no_words_at_all_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main([])
+    assert left.value.code == 0
+    assert "classify" in capsys.readouterr().out
+
+
+def test_help_of_a_paper_shows_what_a_preset_gives(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not the defaults of the dataclass, which no command ever uses as they are."""
+    for words, dim, epochs in ((["--help"], 8, 100), (["--preset", "paper", "--help"], 16, 30)):
+        with pytest.raises(SystemExit):
+            main(["train", "variational", *words])
+        said = capsys.readouterr().out
+        assert f"--model.dim              Numbers in a capsule. ({dim})" in said
+        assert f"does not set its own. ({epochs})" in " ".join(said.split())
+        assert "one of least-kl, labels" in " ".join(said.split())
+
+
+def test_a_folder_given_as_data_is_offered_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "variational", "--data", str(tmp_path), "--out", str(tmp_path / "run")]) == 2
+    assert f"did you mean 'folder:{tmp_path}'?" in capsys.readouterr().err

@@ -51,6 +51,7 @@ def test_get_says_where_a_set_is(capsys: pytest.CaptureFixture[str], tmp_path: P
 
 def test_show_writes_a_sheet_and_counts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = tmp_path / "deep" / "sheet.png"
+    out.parent.mkdir()
     run("show", "digits", "--out", str(out), "--n", "20", "--size", "16")
     with Image.open(out) as sheet:
         # ten classes in columns of 96 + 6, two rows of 96 + 6 + 13
@@ -80,7 +81,7 @@ def test_show_writes_attributes_below_faces(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--out", "sheet.jpg"], "ends in .png"),
+        (["--out", "sheet.txt"], "'.txt' is not a picture format"),
         (["--n", "0"], "at least 1 picture"),
         (["--size", "-3"], "-3 pixels"),
     ],
@@ -94,7 +95,7 @@ def test_show_refuses_what_it_cannot_do(words: list[str], says: str, tmp_path: P
 
 def test_show_to_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(GencapsError, match=r"cannot write .*give another --out"):
+    with pytest.raises(GencapsError, match=r"cannot write .*file is not a folder; name another"):
         run("show", "digits", "--out", str(tmp_path / "file" / "sheet.png"))
 
 

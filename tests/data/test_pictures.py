@@ -136,3 +136,9 @@ def test_shrinking_averages_rather_than_picks() -> None:
     checks = Image.fromarray((np.indices((64, 64)).sum(0) % 2 * 255).astype(np.uint8))
     x = to_tensor(checks, 8, 1).float()
     assert (x - 127.5).abs().max() < 4  # picking pixels would give 0 or 255
+
+
+def test_a_row_of_168_bytes_is_not_16_bits(tmp_path: Path) -> None:
+    """A 24-bit BMP of 55 pixels a row has 168 bytes a row, a number that begins with 16."""
+    Image.new("RGB", (55, 40), "red").save(tmp_path / "plain.bmp")
+    assert read_header(tmp_path / "plain.bmp").conversions == ()

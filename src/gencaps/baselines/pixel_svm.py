@@ -8,8 +8,8 @@ from torch import Tensor
 
 from gencaps.data.images import ImageSet
 
-MOST = 5000
-"""Training pictures at most: the machine's cost grows with their square."""
+MOST = 2000
+"""Pictures at most, to fit and to try it on: its cost grows with their square."""
 
 
 class PixelSVM:
@@ -29,4 +29,5 @@ class PixelSVM:
 
     def accuracy(self, images: ImageSet) -> float:
         """Gives the share of real pictures that it reads right: how far its word can be trusted."""
-        return (self.read(images.x / 255.0) == images.y).double().mean().item()
+        some = images[:MOST]
+        return (self.read(some.x / 255.0) == some.y).double().mean().item()

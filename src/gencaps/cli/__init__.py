@@ -18,7 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         words, settings = take_settings(words)
         parser = make_parser(words)
-        options = parser.parse_args(words)
+        options = parser.parse_args(words or ["--help"])
         if settings and options.command != "train":
             raise GencapsError(f"{settings[0]} is a setting of training: only gencaps train takes it")
         options.settings = settings

@@ -18,7 +18,7 @@ def add_parsers(commands: Any) -> None:
     """Adds the commands."""
     classify = _command(commands, "classify", "name what pictures show", run_classify)
     _pictures(classify)
-    classify.add_argument("--top", type=_count, default=3, metavar="N", help="how many classes to name")
+    classify.add_argument("--top", type=_count, default=3, metavar="N", help="how many classes to name (3)")
 
     reconstruct = _command(commands, "reconstruct", "paint pictures again from their capsules", run_reconstruct)
     _pictures(reconstruct)
@@ -27,18 +27,18 @@ def add_parsers(commands: Any) -> None:
 
     generate = _command(commands, "generate", "paint new pictures", run_generate)
     generate.add_argument("--classes", metavar="A,B", help="classes by name (default: all)")
-    generate.add_argument("--n", type=_count, default=8, metavar="N", help="pictures of each class")
+    generate.add_argument("--n", type=_count, default=8, metavar="N", help="pictures of each class (8)")
     _out(generate)
 
     resample = _command(commands, "resample", "paint what pictures show in other styles", run_resample)
     _pictures(resample)
-    resample.add_argument("--n", type=_count, default=8, metavar="N", help="styles of each picture")
+    resample.add_argument("--n", type=_count, default=8, metavar="N", help="styles of each picture (8)")
     _out(resample)
 
     interpolate = _command(commands, "interpolate", "walk from one picture to another", run_interpolate)
-    interpolate.add_argument("start", metavar="A")
-    interpolate.add_argument("end", metavar="B")
-    interpolate.add_argument("--steps", type=_count, default=8, metavar="N")
+    interpolate.add_argument("start", metavar="A", help="the picture to start from")
+    interpolate.add_argument("end", metavar="B", help="the picture to end at")
+    interpolate.add_argument("--steps", type=_count, default=8, metavar="N", help="pictures in the walk (8)")
     interpolate.add_argument("--invert", action="store_true", help=_INVERT)
     _out(interpolate)
 
@@ -94,9 +94,9 @@ def _files(given: list[str]) -> list[Path]:
         if path.is_dir():
             inside = sorted(p for p in path.iterdir() if p.suffix.lower() in SUFFIXES and not p.name.startswith("."))
             if not inside:
-                raise GencapsError(
-                    f"{path} holds no pictures ({', '.join(SUFFIXES)}): give another folder or a picture"
-                )
+                below = sorted(str(p) for p in path.iterdir() if p.is_dir())
+                remedy = f"give a folder in it, such as {below[0]}" if below else "give another folder or a picture"
+                raise GencapsError(f"{path} itself holds no pictures ({', '.join(SUFFIXES)}): {remedy}")
             found += inside
         else:
             found.append(path)

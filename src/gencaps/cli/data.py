@@ -9,7 +9,11 @@ from typing import Any
 
 def add_parser(subparsers: Any) -> None:
     """Adds the ``data`` command and its three verbs."""
-    parser = subparsers.add_parser("data", help="list, fetch and look at data sets", description=__doc__)
+    parser = subparsers.add_parser(
+        "data",
+        help="list, fetch and look at data sets",
+        description="Lists the data sets, fetches one, or draws one on a contact sheet.",
+    )
     verbs = parser.add_subparsers(dest="verb", metavar="list | get | show", required=True)
 
     listing = verbs.add_parser("list", help="every data set, and whether it is here")

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from gencaps import __version__
 from gencaps.cli import answer, data, evaluate, info, train
 from gencaps.errors import GencapsError, nearest
+from gencaps.papers import PAPERS
 
 SETTING = re.compile(r"--(model|train)\..+")
 
@@ -40,7 +41,8 @@ class Parser(argparse.ArgumentParser):
         elif wrong:
             known = [word.strip(" '") for word in wrong[2].split(",")]
             message = f"there is no '{wrong[1]}'{nearest(wrong[1], known)}"
-        raise GencapsError(f"{message}; {self.prog} --help lists what there is")
+        paper = f" {next(iter(PAPERS))}" if self.hints else ""  # settings are listed with their paper
+        raise GencapsError(f"{message}; {self.prog}{paper} --help lists what there is")
 
 
 def _offer(word: str, known: list[str]) -> str:

@@ -7,7 +7,7 @@ import os
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_origin, get_type_hints
 
 from gencaps.errors import GencapsError
 from gencaps.papers import PAPERS
@@ -29,7 +29,9 @@ def add_parser(commands: Any, words: list[str]) -> None:
     parser.add_argument("--out", type=Path, metavar="RUN", help="the run folder to make")
     parser.add_argument("--preset", metavar="NAME", help="a named recipe (default small)")
     parser.add_argument("--config", type=Path, metavar="YAML", help="a recipe of your own")
-    parser.add_argument("--resume", type=Path, metavar="RUN", help="go on with a run that was stopped")
+    parser.add_argument(
+        "--resume", type=Path, metavar="RUN", help="go on with a run that was stopped, as it was started"
+    )
     parser.add_argument("--device", default="auto", metavar="D", help="auto, cpu or cuda (default auto)")
     parser.add_argument("--devices", type=int, default=1, metavar="N", help="processes on this machine")
     parser.add_argument("--no-report", action="store_true", help="write no report.html")
@@ -47,23 +49,26 @@ def _hints() -> list[str]:
 
 
 def _settings(words: list[str]) -> str:
-    from gencaps.engine.config import field_help
-    from gencaps.engine.recipe import TrainConfig, presets
-    from gencaps.papers import config_type
+    from gencaps.engine.config import field_help, plain, type_name
+    from gencaps.engine.recipe import make_recipe, presets
 
     papers = [word for word in words if word in PAPERS]
     if not papers:
         return f"gencaps train {next(iter(PAPERS))} --help lists every setting and preset."
     lines = ["presets:"]
     lines += [f"  --preset {name:<10} {about}" for name, about in presets(papers[0]).items()]
-    for section, cls in (("model", config_type(papers[0])), ("train", TrainConfig)):
-        lines += ["", f"settings of {section} (as written here, or under '{section}:' in a YAML config):"]
-        for name, field in cls.__dataclass_fields__.items():
-            default = list(field.default) if isinstance(field.default, tuple) else field.default
-            text = f"{field_help(cls).get(name, '')} [{default}]"
-            lines += textwrap.wrap(
-                f"--{section}.{name:<18} {text}", 100, initial_indent="  ", subsequent_indent=" " * 30
-            )
+    known = presets(papers[0])
+    shown = next((word for word in words if word in known), "small")
+    recipe = make_recipe(papers[0], preset=shown)
+    for section, settings in (("model", recipe.model), ("train", recipe.train)):
+        lines += ["", f"settings of {section}, with what preset '{shown}' gives them (in YAML, under '{section}:'):"]
+        hints = get_type_hints(type(settings))
+        for name, value in plain(settings).items():
+            choices = f", {type_name(hints[name])}" if get_origin(hints[name]) is Literal else ""
+            given = "null" if value is None else str(value).lower() if isinstance(value, bool) else value
+            text = f"{field_help(type(settings))[name]} ({given}{choices})"
+            first = f"--{section}.{name:<16} {text}"
+            lines += textwrap.wrap(first, 110, initial_indent="  ", subsequent_indent=" " * 27)
     return "\n".join(lines)
 
 

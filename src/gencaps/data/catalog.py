@@ -108,6 +108,8 @@ def parse(spec: str) -> tuple[str, Path | None]:
     name, _, path = spec.partition(":")
     if name == "folder" and path:
         return name, Path(path)
+    if spec not in ENTRIES and Path(spec).is_dir():
+        raise GencapsError(f"there is no data set '{spec}' (did you mean 'folder:{spec}'?)")
     if spec not in ENTRIES:
         raise GencapsError(f"there is no data set '{spec}'{nearest(spec, [*ENTRIES, 'folder:PATH'])}")
     return spec, None

@@ -109,7 +109,10 @@ def _open(source: str | Path | BinaryFile) -> Image.Image:
 
 def _is_16_bit(image: Image.Image) -> bool:
     # Pillow keeps 16 bits for grey only; a deep colour picture shows in how its tiles are to be unpacked
-    return "16" in image.mode or any("16" in str(tile[3]) for tile in getattr(image, "tile", ()))
+    # (its unpacker's name alone or first among its arguments: the others are numbers that mean other things)
+    given = [tile[3] for tile in getattr(image, "tile", ())]
+    unpackers = [word[0] if isinstance(word, tuple) and word else word for word in given]
+    return "16" in image.mode or any("16" in word for word in unpackers if isinstance(word, str))
 
 
 def _conversions(image: Image.Image) -> tuple[str, ...]:

@@ -39,7 +39,8 @@ def check(recipe: Recipe, splits: Splits, device: torch.device, world: int) -> C
             f"training this {recipe.paper} model takes {needed / 2**30:,.0f} GiB of memory and there are "
             f"{there / 2**30:,.0f}: make its layers smaller, or choose a smaller --train.size"
         )
-    batches = Batches(splits.train, recipe.train.batch, seed=0, device=torch.device("cpu"), world=world)
+    batch = recipe.train.batch_for(len(splits.train), world)
+    batches = Batches(splits.train, batch, seed=0, device=torch.device("cpu"), world=world)
     if batches.batch == world and any(isinstance(layer, _BatchNorm) for layer in model.modules()):
         raise GencapsError(
             f"train.batch is {recipe.train.batch}, which gives a process 1 picture, and batch normalisation needs 2 "

@@ -81,15 +81,16 @@ class Training:
         self.model.to(fabric.device)
         if fabric.device.type == "cuda":
             self.model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-        self.average: AveragedModel | None = make_average(self.model, self.config.ema)
         self.batches = Batches(
             splits.train,
-            self.config.batch,
+            self.config.batch_for(len(splits.train), fabric.world_size),
             seed=self.seed,
             device=fabric.device,
             rank=fabric.global_rank,
             world=fabric.world_size,
         )
+        epochs = sum(stage.epochs or self.config.epochs for stage in self.model.stages())
+        self.average: AveragedModel | None = make_average(self.model, self.config.ema_for(epochs * self.batches.steps))
         self.position = Position()
         self.resumed = resumed
         if resumed is not None:
@@ -98,7 +99,7 @@ class Training:
         if self.config.compile:
             compile_methods(self.model)
         self.wrapped = fabric.setup_module(self.model)
-        self.saved_s = time.monotonic()
+        self.saved_s = self.looked_s = time.monotonic()
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.position = Position(**state["position"])
@@ -143,7 +144,7 @@ class Training:
         at, device, per_epoch = self.position, self.fabric.device, self.batches.steps
         meter, waiting, first = Meter(at.sums, at.count), Stopwatch(device), at.step
         self.model.train()
-        started_s = looked_s = time.monotonic()
+        started_s = time.monotonic()
         batches = self.batches.epoch(at.stage * 2**20 + at.epoch, start=at.step)
         while at.step < per_epoch:
             waiting.start()
@@ -161,8 +162,8 @@ class Training:
                 self.average.update_parameters(self.model)
             at.step, at.taken = at.step + 1, at.taken + 1
             now_s = time.monotonic()
-            if now_s - looked_s >= LOOK_EVERY_S:
-                means, looked_s = self.look(meter), now_s
+            if now_s - self.looked_s >= LOOK_EVERY_S:
+                means, self.looked_s = self.look(meter), now_s
                 rate = (at.step - first) * self.batches.batch / (now_s - started_s)
                 if self.log is not None:
                     self.log.advance(done + 1, f"loss {means['loss']:.3f}  {rate:,.0f} images/s")
@@ -210,8 +211,10 @@ class Training:
         where = {"stage": stage.name, "epoch": at.epoch, "step": at.taken}
         last = at.epoch == epochs
         log.row("train", {**where, **values})
-        line = f"{stage.name} epoch {at.epoch}/{epochs}  loss {values['loss']:.3f}"
-        line += f"  {values['images_per_s']:,.0f} images/s"
+        note = f"loss {values['loss']:.3f}  {values['images_per_s']:,.0f} images/s"
+        log.advance(at.epoch * self.batches.steps, note)
+        name = f"{stage.name} " if len(self.model.stages()) > 1 else ""
+        line = f"{name}epoch {at.epoch}/{epochs}  {note}"
         validated = len(self.splits.valid) > 0 and (at.epoch % config.validate_every == 0 or last)
         if validated:
             seen = evaluate(self.kept, self.splits.valid).figures()

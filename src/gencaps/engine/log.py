@@ -55,7 +55,7 @@ class RunLog(AbstractContextManager["RunLog"]):
     def begin(self, stage: str, steps: int, done: int) -> None:
         """Opens the bar of a stage."""
         if self.bar is not None:
-            self.task = self.bar.add_task(stage, total=steps, completed=done, note="")
+            self.task = self.bar.add_task("training" if stage == "all" else stage, total=steps, completed=done, note="")
 
     def advance(self, done: int, note: str) -> None:
         """Moves the bar."""
@@ -83,8 +83,8 @@ class RunLog(AbstractContextManager["RunLog"]):
 
     def say(self, line: str, *, minor: bool = False) -> None:
         """Prints a line above the bar, or as it is; a minor one only where nothing was said for a while."""
-        if self.quiet or (minor and time.monotonic() - self.said_s < SAY_EVERY_S):
-            return
+        if self.quiet or (minor and (self.bar is not None or time.monotonic() - self.said_s < SAY_EVERY_S)):
+            return  # where there is a bar, it says so already
         self.said_s = time.monotonic()
         if self.bar is not None:
             self.bar.console.print(line, highlight=False, markup=False)
@@ -100,9 +100,11 @@ def _bar() -> Any:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
+        TextColumn("steps"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
         console=Console(stderr=True),
+        transient=True,
     )
 
 

@@ -143,11 +143,11 @@ def find_model(name: str | Path) -> Path:
 
 
 def _from_hub(name: str) -> Path:
-    missing = f"there is no folder '{name}', and "
+    missing = f"there is no folder '{name}' (gencaps train --out makes one); to take it as a hub id: "
     try:
         from huggingface_hub import snapshot_download  # pyright: ignore[reportMissingImports] (an extra)
     except ImportError:
-        raise GencapsError(f"{missing}hub ids need: pip install 'gencaps[hub]'") from None
+        raise GencapsError(f"{missing}pip install 'gencaps[hub]'") from None
     try:
         return Path(snapshot_download(name, allow_patterns=[CONFIG, WEIGHTS, CARD]))
     except Exception as error:  # network, name and licence faults all come as different classes

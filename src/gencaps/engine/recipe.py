@@ -22,7 +22,7 @@ class TrainConfig:
     epochs: int = 30
     """Passes over the training pictures, in each stage that does not set its own."""
     batch: int = 128
-    """Pictures a step, over all processes together."""
+    """Pictures a step, over all processes together; an eighth of the set where that is fewer."""
     learning_rate: float = 1e-3
     """The rate, or its peak where a schedule moves it."""
     optimizer: Literal["adam", "adamw", "sgd"] = "adam"
@@ -34,7 +34,7 @@ class TrainConfig:
     clip_norm: float = 0.0
     """Longest gradient that is stepped along; 0 leaves gradients alone."""
     ema: float = 0.0
-    """Decay of the averaged weights that are kept as the model; 0 keeps the last weights."""
+    """Decay of the averaged weights that are kept, over a tenth of the run at most; 0 keeps the last weights."""
     precision: Literal["auto", "32", "bf16"] = "auto"
     """Number format of the layers; auto is bf16 on a GPU and 32 on a CPU."""
     compile: bool = False
@@ -73,6 +73,15 @@ class TrainConfig:
                 raise GencapsError(f"train.{name} is {getattr(self, name)}; it must be below 1")
         if self.size is not None and self.size < 8:
             raise GencapsError(f"train.size is {self.size}; pictures need at least 8 pixels a side")
+
+    def batch_for(self, pictures: int, processes: int) -> int:
+        """Gives the batch for a set: small sets get smaller ones, at least 8, so that an epoch takes several steps."""
+        wanted = min(self.batch, max(8, pictures // 8))
+        return self.batch if wanted == self.batch else max(processes, wanted // processes * processes)
+
+    def ema_for(self, steps: int) -> float:
+        """Gives the decay for a run of so many steps: what is averaged reaches back over a tenth of it at most."""
+        return min(self.ema, max(0.0, 1.0 - 10.0 / steps))
 
 
 _NOT_NEGATIVE = (

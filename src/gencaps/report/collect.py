@@ -18,6 +18,8 @@ from gencaps.report.content import Hard, ReportContent
 
 JUDGED = 20
 """Generated pictures of each class that the judge reads."""
+TRUSTED = 0.9
+"""Share of real pictures that the judge must read right for its word to be shown."""
 PAIRS, DRAWS, STRIPS, STEPS, HARDEST = 20, 10, 6, 9, 12
 
 
@@ -32,7 +34,7 @@ def collect(run: Run, model: CapsuleModel, splits: Splits, seen: Evaluation) -> 
     if isinstance(model, Generates) and info.labels == "classes":
         samples = class_grid(model, min(20, len(info.names)), DRAWS, noise)
         if info.size <= 32:
-            judged = [judge(model, splits, noise)]
+            judged = judge(model, splits, noise)
     if isinstance(model, Reconstructs):
         reconstructed = model.reconstruct(first)
     if isinstance(model, Interpolates) and len(first) > STRIPS:
@@ -74,11 +76,16 @@ def headline(seen: Evaluation) -> list[tuple[str, str, str]]:
     return found
 
 
-def judge(model: CapsuleModel, splits: Splits, noise: Noise) -> tuple[str, str, str]:
-    """Asks a support vector machine, fitted on the real training pictures, to read generated ones."""
+def judge(model: CapsuleModel, splits: Splits, noise: Noise) -> list[tuple[str, str, str]]:
+    """Asks a support vector machine, fitted on the real training pictures, to read generated ones.
+
+    Gives nothing where it reads real pictures badly itself, as it does photographs.
+    """
     share, trust, n = judged_share(model, splits, noise)
+    if trust < TRUSTED:
+        return []
     note = f"of {n:,} by a pixel SVM that reads {100 * trust:.1f} % of real test pictures"
-    return ("Generated pictures read as asked", f"{100 * share:.1f} %", note)
+    return [("Generated pictures read as asked", f"{100 * share:.1f} %", note)]
 
 
 @torch.no_grad()
