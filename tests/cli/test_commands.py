@@ -38,7 +38,7 @@ def test_train_leaves_a_whole_run_and_says_where(capsys: pytest.CaptureFixture[s
     said = capsys.readouterr()
     assert [line.partition(" ")[0] for line in said.out.splitlines()] == ["test", "report:", "model:"]
     assert said.out.endswith("report: deep/run/report.html\nmodel:  deep/run\n")
-    assert "all epoch 1/1  loss" in said.err
+    assert "epoch 1/1  loss" in said.err
     assert "images/s" in said.err
 
     run = Path("deep/run")

@@ -104,7 +104,7 @@ def hardest(seen: Evaluation, test: ImageSet) -> list[Hard]:
         return []
     own = seen.presence.gather(1, test.y[:, None])[:, 0]
     found: list[Hard] = []
-    for i in own.argsort()[:HARDEST].tolist():
+    for i in own.argsort(stable=True)[:HARDEST].tolist():
         chosen: Any = seen.predicted[i].item()
         shown = Hard(pixels(test.x[i]), test.names[int(test.y[i])], test.names[chosen], seen.presence[i, chosen].item())
         found.append(shown)
