@@ -167,6 +167,8 @@ def test_augmentation_moves_pictures_only_when_asked_and_by_its_numbers_alone() 
     moved = augment(x, u, config)
     assert (moved - x / 255).abs().max() > 0.05
     assert torch.equal(moved, augment(x, u, config))
+    white = torch.full((3, 1, 12, 12), 255, dtype=torch.uint8)
+    torch.testing.assert_close(augment(white, u, config), torch.ones(3, 1, 12, 12))  # no dark frame comes in
     # one half means no turn and no shift; growth is even on a logarithmic scale, about the root of 0.9 x 1.1
     still = augment(x, torch.full((3, 4), 0.5), TrainConfig(degrees=20.0, shift=2.0))
     torch.testing.assert_close(still, x / 255, atol=1e-5, rtol=0)

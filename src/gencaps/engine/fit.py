@@ -58,7 +58,8 @@ def augment(x: Tensor, u: Tensor, config: TrainConfig) -> Tensor:
     if not (config.degrees or config.scale or config.shift):
         return pixels(x)
     growth = (1.0 - config.scale, 1.0 + config.scale)
-    return random_affine(pixels(x), u, config.degrees, growth, config.shift / x.shape[-1])
+    # what comes in from outside is the edge drawn out: black would put a frame around photographs
+    return random_affine(pixels(x), u, config.degrees, growth, config.shift / x.shape[-1], padding="border")
 
 
 class Training:
