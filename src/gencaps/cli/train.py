@@ -55,9 +55,8 @@ def _settings(words: list[str]) -> str:
     papers = [word for word in words if word in PAPERS]
     if not papers:
         return f"gencaps train {next(iter(PAPERS))} --help lists every setting and preset."
-    lines = ["presets:"]
-    lines += [f"  --preset {name:<10} {about}" for name, about in presets(papers[0]).items()]
     known = presets(papers[0])
+    lines = ["presets:", *(f"  --preset {name:<10} {about}" for name, about in known.items())]
     shown = next((word for word in words if word in known), "small")
     recipe = make_recipe(papers[0], preset=shown)
     for section, settings in (("model", recipe.model), ("train", recipe.train)):
@@ -119,6 +118,8 @@ def run(options: argparse.Namespace) -> int:
         folder = options.resume or options.out
         if not (folder / "config.yaml").exists():
             raise
-        print(f"stopped; go on with: gencaps train --resume {folder}", file=sys.stderr)
+        from gencaps.engine.run import resume_command
+
+        print(f"stopped; go on with: {resume_command(folder)}", file=sys.stderr)
         return 130
     return 0

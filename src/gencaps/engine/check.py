@@ -12,7 +12,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from gencaps.data.batches import Batches
 from gencaps.data.images import Splits
 from gencaps.engine.devices import memory_bytes
-from gencaps.engine.pretrained import sketch
+from gencaps.engine.pretrained import misfit, sketch
 from gencaps.engine.recipe import Recipe
 from gencaps.engine.run import Run
 from gencaps.errors import GencapsError
@@ -66,11 +66,9 @@ def check_unchanged(run: Run) -> None:
 
 def check_state(state: dict[str, Any], model: CapsuleModel, path: Path) -> None:
     """Refuses a checkpoint that is not of this model."""
-    wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in state["model"].items()}
-    wrong = [name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name)]
-    if wrong:
+    wrong = misfit(model, state["model"])
+    if wrong is not None:
         raise GencapsError(
-            f"the checkpoint in {path} is not of the model in its config.yaml (at '{min(wrong)}'): "
+            f"the checkpoint in {path} is not of the model in its config.yaml (at '{wrong}'): "
             "put the file back that was changed, or start a new run"
         )

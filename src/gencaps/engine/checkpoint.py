@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from gencaps import __version__
+from gencaps.engine.run import resume_command
 from gencaps.errors import GencapsError
 from gencaps.files import write_atomically
 
@@ -27,14 +28,14 @@ def save_state(folder: Path, state: dict[str, Any]) -> None:
         write_atomically(new, buffer.getvalue())
     except GencapsError as error:
         kept = "the checkpoint before it is kept: " if (folder / STATE).exists() else ""
-        raise GencapsError(f"{error} ({kept}then gencaps train --resume {folder})") from None
+        raise GencapsError(f"{error} ({kept}then {resume_command(folder)})") from None
     if (folder / STATE).exists():
         (folder / STATE).replace(folder / PREVIOUS)
     new.replace(folder / STATE)
 
 
-def load_state(folder: Path, *, quiet: bool = False) -> dict[str, Any] | None:
-    """Reads the newest whole checkpoint; a damaged one is named (unless quiet) and the one before it is taken.
+def load_state(folder: Path) -> dict[str, Any] | None:
+    """Reads the newest whole checkpoint; a damaged one is named and the one before it is taken.
 
     Gives ``None`` where the run was stopped before its first checkpoint.
     """
@@ -56,7 +57,7 @@ def load_state(folder: Path, *, quiet: bool = False) -> dict[str, Any] | None:
                 f"{path} was written by gencaps {state.get('gencaps')} (format {state['format']}); "
                 f"this is {__version__}, which reads up to format {FORMAT}: upgrade gencaps"
             )
-        if damaged and not quiet:
+        if damaged:
             print(f"{'; '.join(damaged)}: taking {path} instead", file=sys.stderr)
         return state
     if damaged:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 import warnings
 from contextlib import nullcontext
@@ -17,7 +16,7 @@ from torch.optim.swa_utils import AveragedModel
 from gencaps.data.batches import Batches
 from gencaps.data.images import Splits
 from gencaps.data.transforms import random_affine
-from gencaps.engine.checkpoint import STATE, load_state, save_state
+from gencaps.engine.checkpoint import STATE, save_state
 from gencaps.engine.compiled import compile_methods
 from gencaps.engine.evaluate import evaluate, pixels
 from gencaps.engine.interrupt import Interrupted, Stop, stop_on_signal
@@ -26,7 +25,7 @@ from gencaps.engine.meter import Diverged, Meter, Stopwatch
 from gencaps.engine.optimize import make_average
 from gencaps.engine.pretrained import build, save_weights
 from gencaps.engine.recipe import TrainConfig
-from gencaps.engine.run import Run
+from gencaps.engine.run import Run, resume_command
 from gencaps.engine.samples import write_samples
 from gencaps.engine.team import Team, take_step
 from gencaps.errors import GencapsError
@@ -247,17 +246,18 @@ class Training:
         """Saves everything and leaves."""
         self.look(meter)
         self.save(team)
-        raise Interrupted(f"stopped and saved; go on with: gencaps train --resume {shlex.quote(str(self.run.path))}")
+        raise Interrupted(f"stopped and saved; go on with: {resume_command(self.run.path)}")
 
 
-def fit(run: Run, splits: Splits, fabric: Fabric, *, quiet: bool = False) -> CapsuleModel:
-    """Trains a run to its end, from its last checkpoint where there is one.
+def fit(
+    run: Run, splits: Splits, fabric: Fabric, *, resumed: dict[str, Any] | None = None, quiet: bool = False
+) -> CapsuleModel:
+    """Trains a run to its end, from the checkpoint that it is resumed from where there is one.
 
     Everything random is a function of the seed and the step alone, so a run that was killed at any
     moment ends with the weights of one that was not, bit for bit on a CPU.
     """
     # only the first process writes; rows after the checkpoint that a run resumes from are written again
-    resumed = load_state(run.path)
     taken = 0 if resumed is None else resumed["position"]["taken"]
     log = RunLog(run, taken, quiet=quiet) if fabric.is_global_zero else None
     with warnings.catch_warnings(), log or nullcontext(), stop_on_signal() as stop:

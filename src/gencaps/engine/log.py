@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-from gencaps.engine.run import Run
+from gencaps.engine.run import Run, resume_command
 from gencaps.errors import GencapsError
 from gencaps.files import remedy, write_atomically
 
@@ -71,7 +71,7 @@ class RunLog(AbstractContextManager["RunLog"]):
         except OSError as error:
             raise GencapsError(
                 f"cannot write {self.run.metrics}: {error.strerror}; {remedy(error)}, "
-                f"then gencaps train --resume {self.run.path}"
+                f"then {resume_command(self.run.path)}"
             ) from None
         for name, value in values.items():
             if isinstance(value, float):

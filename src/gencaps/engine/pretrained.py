@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from pathlib import Path
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from gencaps import __version__
 from gencaps.engine.config import plain, read
-from gencaps.engine.run import Run
+from gencaps.engine.run import Run, resume_command
 from gencaps.errors import GencapsError, nearest
 from gencaps.files import write_atomically
 from gencaps.model import CapsuleModel, PictureInfo, abilities, count_parameters
@@ -43,6 +42,12 @@ def sketch(paper: str, config: Any, pictures: PictureInfo) -> CapsuleModel:
         ) from None
 
 
+def misfit(model: CapsuleModel, weights: dict[str, Tensor]) -> str | None:
+    """Names the first weight that a model lacks, has too many, or has in another shape; ``None`` where all fit."""
+    wanted, found = ({n: tuple(t.shape) for n, t in part.items()} for part in (model.state_dict(), weights))
+    return min((n for n in wanted.keys() | found.keys() if wanted.get(n) != found.get(n)), default=None)
+
+
 def checksum(weights: dict[str, Tensor]) -> str:
     """Hashes names, types, shapes and numbers of all weights."""
     digest = hashlib.sha256()
@@ -60,7 +65,7 @@ def describe(model: CapsuleModel) -> dict[str, Any]:
         "gencaps": __version__,
         "paper": model.paper,
         "model": plain(model.config),
-        "pictures": dataclasses.asdict(model.pictures) | {"names": list(model.pictures.names)},
+        "pictures": plain(model.pictures),
     }
 
 
@@ -117,7 +122,7 @@ def from_pretrained(name: str | Path, device: torch.device | str = "cpu") -> Cap
         raise GencapsError(
             f"{folder / CONFIG} and {folder / WEIGHTS} disagree: one of them was changed; copy the folder again"
         )
-    model = _rebuild(folder, values, {name: tuple(tensor.shape) for name, tensor in weights.items()})
+    model = _rebuild(folder, values, weights)
     model.load_state_dict(weights)
     return model.to(device).eval()
 
@@ -127,8 +132,8 @@ def find_model(name: str | Path) -> Path:
     path = Path(name)
     if path.is_dir():
         if not (path / WEIGHTS).exists():
-            if (path / "config.yaml").exists():
-                raise GencapsError(f"{path} holds no model yet: gencaps train --resume {path}")
+            if is_run(path):
+                raise GencapsError(f"{path} holds no model yet: {resume_command(path)}")
             raise GencapsError(
                 f"{path} is neither a run folder nor a model folder: it has no {WEIGHTS}; give what gencaps train made"
             )
@@ -193,18 +198,17 @@ def _read_weights(folder: Path) -> tuple[dict[str, Tensor], Any]:
         return weights, None  # no config is equal to it
 
 
-def _rebuild(folder: Path, values: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> CapsuleModel:
+def _rebuild(folder: Path, values: dict[str, Any], weights: dict[str, Tensor]) -> CapsuleModel:
     """Builds the model that a config names, once its shapes are known to be those of the weights."""
     try:
         config = read(config_type(values["paper"]), values["model"], "model")
         pictures = read(PictureInfo, values["pictures"], "pictures")
-        wanted = {n: tuple(t.shape) for n, t in sketch(values["paper"], config, pictures).state_dict().items()}
+        wrong = misfit(sketch(values["paper"], config, pictures), weights)
     except (GencapsError, TypeError, ValueError, RuntimeError) as error:  # a config may hold anything
         reason = (str(error).splitlines() or [""])[0]
         raise GencapsError(f"{folder / CONFIG} cannot be used: {reason}; copy the folder again") from None
-    wrong = [name for name in wanted.keys() | shapes.keys() if wanted.get(name) != shapes.get(name)]
-    if wrong:
-        raise GencapsError(f"{folder / WEIGHTS} does not fit its config (at '{min(wrong)}'): copy the folder again")
+    if wrong is not None:
+        raise GencapsError(f"{folder / WEIGHTS} does not fit its config (at '{wrong}'): copy the folder again")
     return build(values["paper"], config, pictures)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ class Run:
     def refuse_used(path: Path) -> None:
         """Refuses to make a run where there is something already: it is never written over."""
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            what = f"gencaps train --resume {path} goes on with it, or " if (path / "config.yaml").exists() else ""
+            what = f"{resume_command(path)} goes on with it, or " if (path / "config.yaml").exists() else ""
             raise GencapsError(f"{path} exists already: {what}choose another --out")
 
     @classmethod
@@ -112,10 +113,13 @@ def environment(device: str) -> dict[str, str]:
     }
 
 
+def resume_command(folder: Path) -> str:
+    """Gives the command that goes on with a run, as it can be typed."""
+    return f"gencaps train --resume {shlex.quote(str(folder))}"
+
+
 def command_line() -> str:
     """Gives the command that was typed."""
-    import shlex
-
     return shlex.join(["gencaps", *sys.argv[1:]])
 
 

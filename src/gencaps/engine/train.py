@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import yaml
@@ -56,14 +56,14 @@ def start(recipe: Recipe, path: Path, *, device: str = "auto", devices: int = 1,
         return splits
 
     splits = _in_turn(fabric, prepare)
-    return None if splits is None else _train(Run.open(path), splits, fabric, quiet)
+    return None if splits is None else _train(Run.open(path), splits, fabric, None, quiet)
 
 
 def resume(path: Path, *, device: str = "auto", devices: int = 1, quiet: bool = False) -> Trained | None:
     """Goes on with a run from its last checkpoint."""
     run = Run.open(path)
     fabric = make_fabric(device, devices, run.recipe.train.precision)
-    state = load_state(path, quiet=True)
+    state = load_state(path)
     if state is not None and not {"position", "model", "average", "team"} <= state.keys():
         raise GencapsError(f"the checkpoint in {path} is not of a training run: start a new one")
     # a run that was stopped in its last evaluation goes on there
@@ -88,7 +88,7 @@ def resume(path: Path, *, device: str = "auto", devices: int = 1, quiet: bool = 
         return splits
 
     splits = _in_turn(fabric, prepare)
-    return None if splits is None else _train(run, splits, fabric, quiet)
+    return None if splits is None else _train(run, splits, fabric, state, quiet)
 
 
 def _in_turn(fabric: Fabric, prepare: Callable[[], Splits]) -> Splits | None:
@@ -112,10 +112,10 @@ def _in_turn(fabric: Fabric, prepare: Callable[[], Splits]) -> Splits | None:
     return prepare() if splits is None else splits
 
 
-def _train(run: Run, splits: Splits, fabric: Fabric, quiet: bool) -> Trained | None:
+def _train(run: Run, splits: Splits, fabric: Fabric, state: dict[str, Any] | None, quiet: bool) -> Trained | None:
     if fabric.is_global_zero:
         for leftover in run.path.glob(".*.*"):
             if leftover.is_file():
                 leftover.unlink(missing_ok=True)  # half a file that a kill left behind
-    model = fit(run, splits, fabric, quiet=quiet)
+    model = fit(run, splits, fabric, resumed=state, quiet=quiet)
     return Trained(run, model, splits) if fabric.is_global_zero else None
