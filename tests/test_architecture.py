@@ -24,6 +24,7 @@ ROOMS = [
     "model",
     "papers",
     "baselines",
+    "systems",
     "engine",
     "reproduce",
     "api",

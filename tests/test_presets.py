@@ -8,10 +8,10 @@ import torch
 from gencaps.engine.pretrained import build
 from gencaps.engine.recipe import make_recipe, presets
 from gencaps.model import PictureInfo, Step
-from gencaps.papers import PAPERS
+from gencaps.systems import SYSTEMS
 from gencaps.primitives.noise import Noise
 
-EVERY = [(paper, preset) for paper in PAPERS for preset in presets(paper)]
+EVERY = [(paper, preset) for paper in SYSTEMS for preset in presets(paper)]
 
 
 @pytest.mark.parametrize(("paper", "preset"), EVERY)
@@ -33,5 +33,5 @@ def test_preset_builds_a_model_with_a_finite_loss(paper: str, preset: str) -> No
 
 
 def test_every_paper_has_a_small_preset_which_is_the_default() -> None:
-    for paper in PAPERS:
+    for paper in SYSTEMS:
         assert make_recipe(paper) == make_recipe(paper, preset="small")

@@ -27,6 +27,8 @@ from gencaps.model import (
     PictureInfo,
     Reconstructs,
     Resamples,
+    Samples,
+    Scores,
     abilities,
 )
 from gencaps.primitives.noise import Noise
@@ -125,13 +127,25 @@ class Capsules:
 
     @torch.no_grad()
     def generate(self, classes: str | int | Iterable[Any] | None = None, *, n: int = 8, seed: int = 0) -> Painted:
-        """Paints ``n`` new pictures of each class asked for, by name or index; of all classes if none is named."""
+        """Paints ``n`` new pictures of each class asked for, by name or index; of all classes if none is named.
+
+        A model without classes, such as a GAN, paints ``n`` pictures of whatever it likes.
+        """
         if n < 1:
             raise GencapsError(f"n is {n}; ask for at least 1 picture of each class")
+        if isinstance(self.model, Samples) and not isinstance(self.model, Generates):
+            if classes is not None:
+                raise GencapsError(f"this {self.model.paper} model knows no classes: leave them out")
+            return Painted(self.model.sample(n, Noise(seed, self.model.device)).cpu(), [""], n)
         chosen = range(len(self.names)) if classes is None else self.indices(classes)
         y = torch.tensor(list(chosen), device=self.model.device).repeat_interleave(n)
         made = self._able(Generates).generate(y, Noise(seed, self.model.device))
         return Painted(made.cpu(), [self.names[i] for i in chosen], n)
+
+    @torch.no_grad()
+    def score(self, pictures: Given) -> Float[Tensor, "n"]:
+        """Gives how real each picture looks to the model, 0 to 1."""
+        return self._able(Scores).score(self.pictures(pictures)).cpu()
 
     @torch.no_grad()
     def resample(self, pictures: Given, *, n: int = 8, seed: int = 0) -> Painted:

@@ -86,7 +86,9 @@ class CapsuleModel(nn.Module):
     """
 
     paper: ClassVar[str] = ""
-    """The room's name under ``gencaps.papers``."""
+    """The room's name under ``gencaps.papers`` or ``gencaps.baselines``."""
+    title: ClassVar[str] = ""
+    """What the system is called in texts for people."""
     compiled: ClassVar[tuple[str, ...]] = ()
     """The methods, tensors in and tensors out, that a run may compile; what they give lives for one player's turn."""
 
@@ -155,6 +157,20 @@ class Generates(Protocol):
 
 
 @runtime_checkable
+class Samples(Protocol):
+    """Paints new pictures of whatever it likes: what a system without labels can do."""
+
+    def sample(self, n: int, noise: Noise) -> Pictures: ...
+
+
+@runtime_checkable
+class Scores(Protocol):
+    """Says how likely each picture is a real one, 0 to 1."""
+
+    def score(self, x: Pictures) -> Float[Tensor, "batch"]: ...
+
+
+@runtime_checkable
 class Resamples(Protocol):
     """Paints the same entities in other styles, drawn from the prior."""
 
@@ -175,6 +191,8 @@ ABILITIES: dict[str, type] = {
     "encode": Encodes,
     "reconstruct": Reconstructs,
     "generate": Generates,
+    "sample": Samples,
+    "score": Scores,
     "resample": Resamples,
     "interpolate": Interpolates,
 }

@@ -39,10 +39,10 @@ def about_here() -> dict[str, Any]:
     from gencaps.engine.devices import choose_device
     from gencaps.engine.recipe import presets
     from gencaps.engine.run import environment
-    from gencaps.papers import PAPERS
+    from gencaps.systems import SYSTEMS
 
     facts: dict[str, Any] = {k: v for k, v in environment(choose_device("auto")).items() if k != "date"}
-    for paper in PAPERS:
+    for paper in SYSTEMS:
         facts[f"presets of {paper}"] = presets(paper)
     return facts
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_origin, get_type_hints
 
 from gencaps.errors import GencapsError
-from gencaps.papers import PAPERS
+from gencaps.systems import SYSTEMS
 
 
 def add_parser(commands: Any, words: list[str]) -> None:
@@ -23,7 +23,7 @@ def add_parser(commands: Any, words: list[str]) -> None:
         epilog=_settings(words) if asked else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("paper", nargs="?", choices=list(PAPERS), metavar="PAPER", help=", ".join(PAPERS))
+    parser.add_argument("paper", nargs="?", choices=list(SYSTEMS), metavar="PAPER", help=", ".join(SYSTEMS))
     parser.add_argument("--data", metavar="SET", help="digits, mnist, ..., folder:PATH (gencaps data list)")
     parser.add_argument("--seed", type=int, metavar="N", help="fixes everything random (default 0)")
     parser.add_argument("--out", type=Path, metavar="RUN", help="the run folder to make")
@@ -42,9 +42,9 @@ def add_parser(commands: Any, words: list[str]) -> None:
 
 def _hints() -> list[str]:
     from gencaps.engine.recipe import TrainConfig
-    from gencaps.papers import config_type
+    from gencaps.systems import config_type
 
-    sections = [("train", TrainConfig), *(("model", config_type(paper)) for paper in PAPERS)]
+    sections = [("train", TrainConfig), *(("model", config_type(paper)) for paper in SYSTEMS)]
     return [f"--{section}.{name}" for section, cls in sections for name in cls.__dataclass_fields__]
 
 
@@ -52,9 +52,9 @@ def _settings(words: list[str]) -> str:
     from gencaps.engine.config import field_help, plain, type_name
     from gencaps.engine.recipe import make_recipe, presets
 
-    papers = [word for word in words if word in PAPERS]
+    papers = [word for word in words if word in SYSTEMS]
     if not papers:
-        return f"gencaps train {next(iter(PAPERS))} --help lists every setting and preset."
+        return f"gencaps train {next(iter(SYSTEMS))} --help lists every setting and preset."
     known = presets(papers[0])
     lines = ["presets:", *(f"  --preset {name:<10} {about}" for name, about in known.items())]
     shown = next((word for word in words if word in known), "small")
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
             extra = options.settings[0] if options.settings else options.paper or f"--{given[0]}"
             raise GencapsError(f"--resume goes on with a run as it was started: leave out {extra}")
     elif options.paper is None:
-        raise GencapsError(f"which paper is to be trained? gencaps train {next(iter(PAPERS))} --out RUN")
+        raise GencapsError(f"which paper is to be trained? gencaps train {next(iter(SYSTEMS))} --out RUN")
     elif options.out is None:
         raise GencapsError(f"where should the run go? gencaps train {options.paper} --out RUN")
 

@@ -50,15 +50,27 @@ def place(x: UInt8[Tensor, "n 1 height width"], u: Float[Tensor, "n 6"]) -> UInt
     return shifted_window(drawn, first[0] - down, first[1] - right, SIZE)
 
 
-def regenerate(set: ImageSet, seed: int, *, chunk: int = 4096) -> ImageSet:
+def regenerate(set: ImageSet, seed: int) -> ImageSet:
     """Makes an affNIST-like set of MNIST digits, one for each digit, fixed by the seed."""
     u = torch.rand(len(set), 6, generator=generator_of(seed))
+    note = f"regenerated from MNIST with seed {seed}; not the original files"
+    return ImageSet(REGENERATED, _placed(set, u), set.y, set.names, notes=(note,))
+
+
+def placed(set: ImageSet, seed: int) -> ImageSet:
+    """Puts MNIST digits anywhere on the canvas where they are whole, moved and nothing else, fixed by the seed."""
+    u = torch.full((len(set), 6), 0.5)  # no turn, no shear, scale 1
+    u[:, 4:] = torch.rand(len(set), 2, generator=generator_of(seed))
+    note = f"MNIST placed at random on {SIZE} px with seed {seed}; the test part is affNIST"
+    return ImageSet("mnist_to_affnist", _placed(set, u), set.y, set.names, notes=(note,))
+
+
+def _placed(set: ImageSet, u: Float[Tensor, "n 6"], chunk: int = 4096) -> UInt8[Tensor, "n 1 40 40"]:
     x = torch.empty(len(set), 1, SIZE, SIZE, dtype=torch.uint8)
     for start in range(0, len(set), chunk):
         here = slice(start, start + chunk)
         x[here] = place(set.x[here], u[here])
-    note = f"regenerated from MNIST with seed {seed}; not the original files"
-    return ImageSet(REGENERATED, x, set.y, set.names, notes=(note,))
+    return x
 
 
 def _batches(folder: Path, stem: str) -> list[Path]:

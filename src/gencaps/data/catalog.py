@@ -100,19 +100,42 @@ ENTRIES = {
         "regenerated from MNIST unless the original .mat files are there",
         found_as="mnist",
     ),
+    "mnist_to_affnist": Entry(
+        "MNIST placed on 40 px, tested on affNIST",
+        affnist.SIZE,
+        1,
+        10,
+        70_000,
+        "CC BY-SA 3.0",
+        "training digits are moved and nothing else; the test part is affNIST's",
+        found_as="mnist",
+    ),
 }
 
 
 def parse(spec: str) -> tuple[str, Path | None]:
-    """Splits ``folder:PATH``; any other spec is a name, refused with the nearest one where unknown."""
+    """Splits ``folder:PATH`` and ``faces:N``; any other spec is a name, refused with the nearest where unknown."""
     name, _, path = spec.partition(":")
     if name == "folder" and path:
         return name, Path(path)
+    if name == "faces" and path:
+        faces_asked(spec)
+        return name, None
     if spec not in ENTRIES and Path(spec).is_dir():
         raise GencapsError(f"there is no data set '{spec}' (did you mean 'folder:{spec}'?)")
     if spec not in ENTRIES:
         raise GencapsError(f"there is no data set '{spec}'{nearest(spec, [*ENTRIES, 'folder:PATH'])}")
     return spec, None
+
+
+def faces_asked(spec: str) -> tuple[int, int]:
+    """Gives the training and test faces of ``faces`` or ``faces:N``: N to train on, and a fifth of it to test."""
+    asked = spec.partition(":")[2]
+    if not asked:
+        return FACES
+    if not asked.isdecimal() or not 10 <= int(asked) <= 1_000_000:
+        raise GencapsError(f"'{spec}' is not a number of faces to draw: give faces:N with N from 10 to 1000000")
+    return int(asked), max(2, int(asked) // 5)
 
 
 def get(name: str, *, progress: bool = False) -> Path | None:
@@ -144,7 +167,8 @@ def describe(spec: str, *, root: Path | None = None) -> Row:
             "; ".join(part.notes),
         )
     entry = ENTRIES[name]
-    found = (name == "affnist" and locate(name, root)) or (entry.found_as and locate(entry.found_as, root))
+    pictures = sum(faces_asked(spec)) if name == "faces" else entry.pictures
+    found = ("affnist" in name and locate("affnist", root)) or (entry.found_as and locate(entry.found_as, root))
     if entry.found_as is None:
         where = "built in"
     else:
@@ -156,7 +180,7 @@ def describe(spec: str, *, root: Path | None = None) -> Row:
         entry.channels,
         entry.classes,
         entry.labels,
-        entry.pictures,
+        pictures,
         where,
         entry.found_as is None or bool(found),
         entry.license,

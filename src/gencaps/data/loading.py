@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gencaps.data import affnist, celeba, cifar, digits, folder, mnist, synthetic
-from gencaps.data.catalog import ENTRIES, FACES, parse
+from gencaps.data.catalog import ENTRIES, faces_asked, parse
 from gencaps.data.download import locate, obtain
 from gencaps.data.images import ImageSet, Splits
 from gencaps.data.splits import cut
@@ -24,6 +24,7 @@ TEST_SEED = 0
 class _Request(NamedTuple):
     """What a reader may need beside its name."""
 
+    spec: str
     size: int | None
     seed: int
     root: Path | None
@@ -38,7 +39,9 @@ def _read_digits(request: _Request) -> Splits:
 def _read_faces(request: _Request) -> Splits:
     # the parts are drawn from seeds of their own, so that every run is tested on the same faces
     size = min(128, max(32, request.size or ENTRIES["faces"].size))
-    train, test = (synthetic.faces(n, size, seed, progress=request.progress) for seed, n in enumerate(FACES))
+    train, test = (
+        synthetic.faces(n, size, seed, progress=request.progress) for seed, n in enumerate(faces_asked(request.spec))
+    )
     return Splits(train, train[:0], test)
 
 
@@ -64,6 +67,12 @@ def _read_affnist(request: _Request) -> Splits:
     return Splits(train, train[:0], test)
 
 
+def _read_mnist_to_affnist(request: _Request) -> Splits:
+    plain = mnist.read(obtain("mnist", request.root, progress=request.progress))
+    train = affnist.placed(plain.train, seed=0)
+    return Splits(train, train[:0], _read_affnist(request).test)
+
+
 READERS: dict[str, Callable[[_Request], Splits]] = {
     "digits": _read_digits,
     "faces": _read_faces,
@@ -72,6 +81,7 @@ READERS: dict[str, Callable[[_Request], Splits]] = {
     "cifar10": _read_cifar,
     "celeba": _read_celeba,
     "affnist": _read_affnist,
+    "mnist_to_affnist": _read_mnist_to_affnist,
 }
 
 
@@ -94,8 +104,8 @@ def load(
     the seed. Neither the pictures nor the test part ever depend on it.
 
     Args:
-        spec: ``digits``, ``faces``, ``mnist``, ``fashion_mnist``, ``cifar10``, ``celeba``, ``affnist`` or
-            ``folder:PATH``.
+        spec: ``digits``, ``faces``, ``faces:500`` (to draw fewer), ``mnist``, ``fashion_mnist``, ``cifar10``,
+            ``celeba``, ``affnist``, ``mnist_to_affnist`` or ``folder:PATH``.
         size: side in pixels to resize to; by default each set's own.
         valid: share of the training part for validation; 0 gives an empty valid part.
         seed: fixes which pictures are held out as valid.
@@ -107,7 +117,7 @@ def load(
         raise GencapsError(f"a valid share of {valid} is not possible; give a number from 0 to below 1")
     if size is not None and not 1 <= size <= 1024:
         raise GencapsError(f"pictures of {size} pixels cannot be made; give a size from 1 to 1024")
-    request = _Request(size, seed, root, progress)
+    request = _Request(spec, size, seed, root, progress)
     if path is not None:
         splits = folder.read(path, size=size, seed=TEST_SEED, share=TEST_SHARE, progress=progress)
     else:

@@ -15,7 +15,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from gencaps.data.batches import Batches
 from gencaps.data.images import Splits
-from gencaps.data.transforms import random_affine
+from gencaps.data.transforms import horizontal_flip, random_affine
 from gencaps.engine.checkpoint import STATE, save_state
 from gencaps.engine.compiled import compile_methods
 from gencaps.engine.evaluate import evaluate, pixels
@@ -53,12 +53,15 @@ class Position:
 
 
 def augment(x: Tensor, u: Tensor, config: TrainConfig) -> Tensor:
-    """Turns bytes into pictures and moves them as the recipe allows, by uniform random numbers (batch, 4)."""
+    """Turns bytes into pictures and moves them as the recipe allows, by uniform random numbers (batch, 5)."""
+    pictures = pixels(x)
+    if config.flip:
+        pictures = horizontal_flip(pictures, u[:, 4])
     if not (config.degrees or config.scale or config.shift):
-        return pixels(x)
+        return pictures
     growth = (1.0 - config.scale, 1.0 + config.scale)
     # what comes in from outside is the edge drawn out: black would put a frame around photographs
-    return random_affine(pixels(x), u, config.degrees, growth, config.shift / x.shape[-1], padding="border")
+    return random_affine(pictures, u[:, :4], config.degrees, growth, config.shift / x.shape[-1], padding="border")
 
 
 class Training:
@@ -155,7 +158,7 @@ class Training:
             noise = Noise(seed, device, self.fabric.global_rank, self.fabric.world_size)
             done = at.epoch * per_epoch + at.step
             step = Step(noise, stage=stage.name, progress=done / (epochs * per_epoch))
-            x = self.augment(x, noise.uniform(len(x), 4), self.config)
+            x = self.augment(x, noise.uniform(len(x), 5), self.config)
             terms = take_step(self.fabric, self.wrapped, team, x, y, step, self.config.clip_norm)
             meter.add(at.taken, terms)
             if self.average is not None:

@@ -27,10 +27,13 @@ SCHEDULES: dict[str, Callable[[Optimizer, float, int], LRScheduler]] = {
 
 def make_optimizer(player: Player, config: TrainConfig, device: torch.device) -> Optimizer:
     """Makes the optimizer of a player, in one fused kernel on a GPU."""
+    name = player.optimizer or config.optimizer
     settings: dict[str, Any] = {"lr": config.learning_rate * player.rate, "weight_decay": config.weight_decay}
+    if name != "sgd":
+        settings["betas"] = (config.beta1, 0.999)
     if device.type == "cuda":
         settings["fused"] = True
-    return OPTIMIZERS[player.optimizer or config.optimizer](player.parameters, **settings)
+    return OPTIMIZERS[name](player.parameters, **settings)
 
 
 def make_schedule(optimizer: Optimizer, player: Player, config: TrainConfig, steps: int) -> LRScheduler:

@@ -18,7 +18,7 @@ from gencaps.engine.run import Run, resume_command
 from gencaps.errors import GencapsError, nearest
 from gencaps.files import write_atomically
 from gencaps.model import CapsuleModel, PictureInfo, abilities, count_parameters
-from gencaps.papers import config_type, model_type
+from gencaps.systems import config_type, model_type
 
 FORMAT = 1
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
@@ -95,9 +95,9 @@ def model_card(model: CapsuleModel) -> str:
     names = ", ".join(info.names[:20]) + (", ..." if len(info.names) > 20 else "")
     return f"""---
 library_name: gencaps
-tags: [capsule-networks, {model.paper}]
+tags: [capsule-networks, {model.paper.replace("_", "-")}]
 ---
-# {model.paper} capsules, trained on {info.data or "an unnamed set"}
+# {model.title}, trained on {info.data or "an unnamed set"}
 
 - pictures: {info.size} x {info.size}, {"grey" if info.channels == 1 else "colour"}
 - {info.labels}: {names}

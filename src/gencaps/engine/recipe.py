@@ -12,7 +12,7 @@ import yaml
 
 from gencaps.engine.config import plain, read, read_yaml
 from gencaps.errors import GencapsError, nearest
-from gencaps.papers import PAPERS, config_type
+from gencaps.systems import SYSTEMS, check_system, config_type
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class TrainConfig:
     """How gradients become steps; sgd has momentum 0.9, which one-cycle moves between 0.85 and 0.95."""
     weight_decay: float = 0.0
     """Pull of every weight towards 0."""
+    beta1: float = 0.9
+    """Adam's memory of the gradient; GANs like 0.5. One-cycle moves it itself."""
     schedule: Literal["constant", "one-cycle", "cosine"] = "one-cycle"
     """How the rate moves over a stage."""
     clip_norm: float = 0.0
@@ -49,6 +51,8 @@ class TrainConfig:
     """Random scaling of training pictures, up to this share either way."""
     shift: float = 0.0
     """Random shift of training pictures, up to this many pixels either way."""
+    flip: bool = False
+    """Mirrors half of the training pictures left to right."""
     validate_every: int = 1
     """Epochs between looks at the held-out part."""
     samples_every: int = 10
@@ -68,7 +72,7 @@ class TrainConfig:
                 raise GencapsError(f"train.{name} is {getattr(self, name)}; it must be at most 1e30")
         if self.degrees > 360:
             raise GencapsError(f"train.degrees is {self.degrees}; it must be at most 360")
-        for name in ("ema", "valid", "scale"):
+        for name in ("ema", "valid", "scale", "beta1"):
             if getattr(self, name) >= 1:
                 raise GencapsError(f"train.{name} is {getattr(self, name)}; it must be below 1")
         if self.size is not None and self.size < 8:
@@ -87,6 +91,7 @@ class TrainConfig:
 _NOT_NEGATIVE = (
     "weight_decay",
     "clip_norm",
+    "beta1",
     "ema",
     "valid",
     "degrees",
@@ -101,7 +106,7 @@ class Recipe:
     """One training run, whole: the file config.yaml of a run folder."""
 
     paper: str
-    """The system that is trained: a room of gencaps.papers."""
+    """The system that is trained: a room of gencaps.papers, or a rival of gencaps.baselines."""
     data: str
     """The data set, as ``gencaps data list`` names it, or folder:PATH."""
     model: Any
@@ -147,8 +152,7 @@ def make_recipe(
     overrides: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Recipe:
     """Builds a recipe from a preset or a YAML file, then what was said on top of it."""
-    if paper not in PAPERS:
-        raise GencapsError(f"no paper is called '{paper}'{nearest(paper, PAPERS)}")
+    check_system(paper)
     if preset is not None and config is not None:
         raise GencapsError(f"both the preset '{preset}' and the config {config} were given: choose one")
     if config is not None:
@@ -165,7 +169,7 @@ def make_recipe(
             raise GencapsError(f"{where}unknown setting '{key}'{nearest(str(key), Recipe.__dataclass_fields__)}")
     if values.get("paper", paper) != paper:
         other = str(values["paper"])
-        remedy = f": run gencaps train {other} with it" if other in PAPERS else nearest(other, PAPERS)
+        remedy = f": run gencaps train {other} with it" if other in SYSTEMS else nearest(other, SYSTEMS)
         raise GencapsError(f"{where}this is a config of '{other}', not of '{paper}'{remedy}")
     said = overrides or {}
     sections = {}

@@ -10,7 +10,7 @@ from gencaps.engine.evaluate import pixels
 from gencaps.engine.log import RunLog
 from gencaps.engine.run import Run
 from gencaps.figures import grid, save_picture
-from gencaps.model import CapsuleModel, Generates, Reconstructs
+from gencaps.model import CapsuleModel, Generates, Reconstructs, Samples
 from gencaps.primitives.noise import Noise, mix_seed
 
 ROWS, COLUMNS = 10, 10
@@ -28,10 +28,14 @@ def write_samples(model: CapsuleModel, splits: Splits, run: Run, log: RunLog, na
     """Writes a grid of generated and one of reconstructed pictures into the run's samples folder."""
     was_training = model.training
     model.eval()
+    noise, image = Noise(mix_seed(run.recipe.seed, "samples"), model.device), None
     if isinstance(model, Generates) and model.pictures.labels == "classes":
         rows = min(ROWS, len(model.pictures.names))
-        made = class_grid(model, rows, COLUMNS, Noise(mix_seed(run.recipe.seed, "samples"), model.device))
+        made = class_grid(model, rows, COLUMNS, noise)
         image = grid(made.flatten(0, 1), COLUMNS, row_labels=model.pictures.names[:rows])
+    elif isinstance(model, Samples):
+        image = grid(model.sample(ROWS * COLUMNS, noise), COLUMNS)
+    if image is not None:
         save_picture(image, run.path / "samples" / f"{name}_generated.png")
         log.picture("generated", torch.from_numpy(np.array(image)), step)
     if isinstance(model, Reconstructs):

@@ -12,7 +12,7 @@ from gencaps.data.images import ImageSet, Splits
 from gencaps.engine.evaluate import Evaluation, pixels
 from gencaps.engine.run import Run
 from gencaps.engine.samples import class_grid
-from gencaps.model import CapsuleModel, Generates, Interpolates, Reconstructs, count_parameters
+from gencaps.model import CapsuleModel, Generates, Interpolates, Reconstructs, Samples, count_parameters
 from gencaps.primitives.noise import Noise, mix_seed
 from gencaps.report.content import Hard, ReportContent
 
@@ -20,7 +20,7 @@ JUDGED = 20
 """Generated pictures of each class that the judge reads."""
 TRUSTED = 0.9
 """Share of real pictures that the judge must read right for its word to be shown."""
-PAIRS, DRAWS, STRIPS, STEPS, HARDEST = 20, 10, 6, 9, 12
+PAIRS, DRAWS, LIKED, STRIPS, STEPS, HARDEST = 20, 10, 4, 6, 9, 12
 
 
 @torch.no_grad()
@@ -35,12 +35,14 @@ def collect(run: Run, model: CapsuleModel, splits: Splits, seen: Evaluation) -> 
         samples = class_grid(model, min(20, len(info.names)), DRAWS, noise)
         if info.size <= 32:
             judged = judge(model, splits, noise)
+    elif isinstance(model, Samples):
+        samples = model.sample(LIKED * DRAWS, noise).unflatten(0, (LIKED, DRAWS))
     if isinstance(model, Reconstructs):
         reconstructed = model.reconstruct(first)
     if isinstance(model, Interpolates) and len(first) > STRIPS:
         interpolations = model.interpolate(first[:STRIPS], first[1 : STRIPS + 1], STEPS)
     return ReportContent(
-        title=f"{model.paper.replace('_', ' ').capitalize()} capsules on {info.data}",
+        title=f"{model.title} on {info.data}",
         lead=(
             f"{count_parameters(model.parameters()):,} parameters trained on {len(splits.train):,} pictures of "
             f"{info.size} x {info.size} pixels in {len(info.names)} {info.labels}, seed {run.recipe.seed}."
@@ -52,6 +54,7 @@ def collect(run: Run, model: CapsuleModel, splits: Splits, seen: Evaluation) -> 
         real=None if reconstructed is None else first.cpu(),
         reconstructed=_cpu(reconstructed),
         samples=_cpu(samples),
+        asked=isinstance(model, Generates),
         interpolations=_cpu(interpolations),
         hardest=hardest(seen, splits.test),
         config=run.recipe.to_yaml(),

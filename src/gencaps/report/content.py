@@ -41,6 +41,8 @@ class ReportContent(NamedTuple):
     """The real pictures painted again, in the same order."""
     samples: Float[Tensor, "classes draws channels height width"] | None = None
     """Generated pictures of each class."""
+    asked: bool = True
+    """Whether each row of samples was painted for a class; else the model painted what it liked."""
     interpolations: Float[Tensor, "strips steps channels height width"] | None = None
     hardest: Sequence[Hard] = ()
     config: str = ""

@@ -40,6 +40,11 @@ def samples(content: ReportContent) -> Section | None:
         return None
     k, m = content.samples.shape[:2]
     shown, draws = spread(k, MOST_CLASSES), min(m, MOST_DRAWS)
+    if not content.asked:
+        alts = [[f"generated picture {i * draws + j + 1}" for j in range(draws)] for i in shown]
+        made = "".join(f"<dt></dt><dd>{row(content.samples[i, :draws], alts[n])}</dd>" for n, i in enumerate(shown))
+        say = "Painted from random numbers alone: new pictures, not ones from the data, and none was chosen."
+        return Section("samples", "Generated pictures", say, f'<dl class="rows">{made}</dl>')
     rows = []
     for i in shown:
         name = _name(content, i)

@@ -12,10 +12,11 @@ from torch.nn import functional as F
 from gencaps.errors import GencapsError
 from gencaps.model import CapsuleModel, Classified, Losses, PictureInfo, Pictures, Step, averaged
 from gencaps.papers.variational.config import VariationalConfig
-from gencaps.papers.variational.networks import convolutional_encoder, dense_decoder
+from gencaps.papers.variational.networks import convolutional_encoder
 from gencaps.primitives.gaussian import kl_to_standard_normal, sample
 from gencaps.primitives.likelihoods import LIKELIHOODS
 from gencaps.primitives.losses import kl_margin_loss
+from gencaps.primitives.networks import dense_decoder
 from gencaps.primitives.noise import Noise
 
 Capsules = Float[Tensor, "batch entities dim"]
@@ -56,6 +57,7 @@ class VariationalCapsules(CapsuleModel):
     """
 
     paper = "variational"
+    title = "Variational capsules"
     compiled = ("analyse", "repaint")
 
     def __init__(self, config: VariationalConfig, pictures: PictureInfo) -> None:

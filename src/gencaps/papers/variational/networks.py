@@ -1,4 +1,4 @@
-"""The encoder and decoder of section 4.2 (Huang et al., 2018), for any size, channel and class count."""
+"""The encoder of section 4.2 (Huang et al., 2018), for any size, channel and class count."""
 
 from __future__ import annotations
 
@@ -36,13 +36,3 @@ def convolutional_encoder(
         ]
         channels, size = width, -(-size // stride)
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * size * size, out))
-
-
-def dense_decoder(features: int, widths: Sequence[int], channels: int, size: int) -> nn.Sequential:
-    """Builds F512, F1024, F784 for the paper's numbers, ending in the logits of a picture."""
-    layers: list[nn.Module] = []
-    for width in widths:
-        layers += [nn.Linear(features, width), nn.ReLU()]
-        features = width
-    layers += [nn.Linear(features, channels * size * size), nn.Unflatten(1, (channels, size, size))]
-    return nn.Sequential(*layers)

@@ -1,0 +1,30 @@
+"""The settings of the convolutional GAN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gencaps.errors import GencapsError
+
+
+@dataclass(frozen=True)
+class GANConfig:
+    """A deep convolutional GAN with the non-saturating cross entropy."""
+
+    latent: int = 100
+    """Numbers in z."""
+    width: int = 64
+    """Channels of the generator's last hidden layer; each before has twice as many."""
+    discriminator: int = 64
+    """Channels of the discriminator's first layer; each after has twice as many."""
+    spectral: bool = False
+    """Holds the spectral norm of the discriminator's layers at 1, instead of batch normalisation."""
+    discriminator_rate: float = 1.0
+    """The discriminator's learning rate, as a multiple of the run's (two time scales)."""
+
+    def __post_init__(self) -> None:
+        for name in ("latent", "width", "discriminator"):
+            if getattr(self, name) < 1:
+                raise GencapsError(f"model.{name} is {getattr(self, name)}; it must be at least 1")
+        if self.discriminator_rate <= 0:
+            raise GencapsError(f"model.discriminator_rate is {self.discriminator_rate}; it must be above 0")

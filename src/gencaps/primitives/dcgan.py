@@ -1,0 +1,78 @@
+"""The generator and discriminator of deep convolutional GANs, for any size that halves to 4 to 8 pixels."""
+
+from __future__ import annotations
+
+from torch import nn
+from torch.nn.utils.parametrizations import spectral_norm
+
+from gencaps.errors import GencapsError
+
+LARGEST_START = 8
+"""Pixels a side of the first feature map, at most."""
+
+
+def halvings(size: int) -> int:
+    """Counts how often a picture's side is halved until at most 8 pixels are left; refuses sides that do not halve."""
+    count = 0
+    while size > LARGEST_START:
+        if size % 2:
+            raise GencapsError(f"pictures of {size << count} px cannot be halved down to 4 to 8: give --train.size 32")
+        size, count = size // 2, count + 1
+    if size < 4 or count == 0:
+        raise GencapsError(f"pictures of {size << count} px are too small for a GAN: give --train.size 28 or more")
+    return count
+
+
+def dcgan_generator(latent: int, width: int, channels: int, size: int) -> nn.Sequential:
+    """Builds latent -> first feature map -> doubled until the picture's size, ending in its logits.
+
+    Batch normalisation and ReLU after every layer but the last (Radford et al., 2016).
+
+    Args:
+        latent: numbers in z.
+        width: channels of the last hidden layer; each layer before has twice as many.
+        channels: of the picture.
+        size: of the picture, pixels a side.
+    """
+    doublings = halvings(size)
+    start, wide = size >> doublings, width << (doublings - 1)
+    layers: list[nn.Module] = [
+        nn.Linear(latent, wide * start * start, bias=False),
+        nn.Unflatten(1, (wide, start, start)),
+        nn.BatchNorm2d(wide),
+        nn.ReLU(),
+    ]
+    for step in range(doublings - 1):
+        there = wide >> (step + 1)
+        layers += [nn.ConvTranspose2d(there * 2, there, 4, 2, 1, bias=False), nn.BatchNorm2d(there), nn.ReLU()]
+    return dcgan_weights(nn.Sequential(*layers, nn.ConvTranspose2d(width, channels, 4, 2, 1)))
+
+
+def dcgan_discriminator(width: int, channels: int, size: int, *, spectral: bool = False) -> nn.Sequential:
+    """Builds the mirror image: halved to 4 to 8 pixels with twice the channels each time, then one logit.
+
+    LeakyReLU(0.2), and batch normalisation after every convolution but the first (Radford et al., 2016); with
+    ``spectral`` every layer's spectral norm is held at 1 instead (Miyato et al., 2018).
+    """
+    steps = halvings(size)
+    bounded = spectral_norm if spectral else nn.Identity()
+    layers: list[nn.Module] = []
+    for step in range(steps):
+        here, there = (channels if step == 0 else width << (step - 1)), width << step
+        normed = step > 0 and not spectral
+        layers.append(bounded(nn.Conv2d(here, there, 4, 2, 1, bias=not normed)))
+        layers += [nn.BatchNorm2d(there)] if normed else []
+        layers.append(nn.LeakyReLU(0.2))
+    end = (width << (steps - 1)) * (size >> steps) ** 2
+    network = nn.Sequential(*layers, nn.Flatten(), bounded(nn.Linear(end, 1)), nn.Flatten(0))
+    return network if spectral else dcgan_weights(network)
+
+
+def dcgan_weights(network: nn.Sequential) -> nn.Sequential:
+    """Draws first weights from N(0, 0.02^2) and scales from N(1, 0.02^2) (Radford et al., 2016), in place."""
+    for layer in network.modules():
+        if isinstance(layer, nn.Conv2d | nn.ConvTranspose2d | nn.Linear):
+            nn.init.normal_(layer.weight, 0.0, 0.02)
+        elif isinstance(layer, nn.BatchNorm2d):
+            nn.init.normal_(layer.weight, 1.0, 0.02)
+    return network
