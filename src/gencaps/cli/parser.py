@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from gencaps import __version__
-from gencaps.cli import answer, data, evaluate, info, train
+from gencaps.cli import answer, data, evaluate, info, reproduce, train
 from gencaps.errors import GencapsError, nearest
-from gencaps.papers import PAPERS
+from gencaps.systems import SYSTEMS
 
 SETTING = re.compile(r"--(model|train)\..+")
 
@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
         elif wrong:
             known = [word.strip(" '") for word in wrong[2].split(",")]
             message = f"there is no '{wrong[1]}'{nearest(wrong[1], known)}"
-        paper = f" {next(iter(PAPERS))}" if self.hints else ""  # settings are listed with their paper
+        paper = f" {next(iter(SYSTEMS))}" if self.hints else ""  # settings are listed with their paper
         raise GencapsError(f"{message}; {self.prog}{paper} --help lists what there is")
 
 
@@ -81,6 +81,7 @@ def make_parser(words: list[str]) -> Parser:
     evaluate.add_parser(commands)
     answer.add_parsers(commands)
     data.add_parser(commands)
+    reproduce.add_parsers(commands)
     info.add_parser(commands)
     completion = commands.add_parser("completion", help="print a shell's completion script", description=_COMPLETION)
     completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))

@@ -1,0 +1,176 @@
+"""``gencaps reproduce`` and ``gencaps judge``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from gencaps.errors import GencapsError
+
+
+def add_parsers(commands: Any) -> None:
+    """Adds the commands."""
+    reproduce = commands.add_parser(
+        "reproduce",
+        help="measure the papers' numbers again",
+        description="Every number and picture of the four papers is a claim; each has one command that measures it.",
+    )
+    words = reproduce.add_subparsers(dest="what", metavar="WHAT", required=True)
+    listed = words.add_parser("list", help="list claims", description="Lists claims with their states.")
+    _claims(listed, "*")
+    listed.add_argument("--json", action="store_true", help="print JSON")
+    listed.set_defaults(run=run_list)
+
+    run = words.add_parser(
+        "run",
+        help="train what is missing, measure, and write CLAIM.json",
+        description="Trains what is missing, resumes what was stopped, measures, and writes the result.",
+    )
+    _claims(run, "+")
+    run.add_argument("--seeds", type=int, metavar="N", help="models to train (default: the claim's own number)")
+    run.add_argument("--smoke", action="store_true", help="try the path only, small and quick; writes no result")
+    run.add_argument("--runs", type=Path, metavar="DIR", help="where training runs go (default runs/reproduce)")
+    run.add_argument("--device", default="auto", metavar="D", help="auto, cpu or cuda (default auto)")
+    run.add_argument("--quiet", action="store_true", help="print results only")
+    run.set_defaults(run=run_run)
+
+    table = words.add_parser("table", help="published, target and ours, side by side", description="Prints the table.")
+    _claims(table, "*")
+    table.add_argument("--json", action="store_true", help="print JSON")
+    table.add_argument("--write", action="store_true", help="write RESULTS.md too, with the pictures")
+    table.set_defaults(run=run_table)
+
+    judge = commands.add_parser(
+        "judge",
+        help="train the independent judge of a data set, or find it",
+        description="Trains the classifier that reads generated pictures, once; afterwards it is taken from the cache.",
+    )
+    judge.add_argument("data", metavar="SET", help="digits, mnist, ... (gencaps data list)")
+    judge.add_argument("--size", type=int, metavar="PX", help="pixels a side (default: the set's own)")
+    judge.add_argument("--seed", type=int, default=0, metavar="N", help="fixes everything random")
+    judge.add_argument("--device", default="auto", metavar="D", help="auto, cpu or cuda (default auto)")
+    judge.add_argument("--json", action="store_true", help="print JSON")
+    judge.set_defaults(run=run_judge)
+
+
+def _claims(parser: argparse.ArgumentParser, count: str) -> None:
+    parser.add_argument(
+        "claims", nargs=count, metavar="CLAIM", help="claims, papers or patterns ('variational.mnist.*')"
+    )
+    parser.add_argument("--results", type=Path, metavar="DIR", help="where results lie (default docs/results)")
+
+
+def _chosen(options: argparse.Namespace) -> tuple[Any, Any, Path]:
+    from gencaps.reproduce.claims import book
+    from gencaps.reproduce.run import RESULTS
+
+    known = book()
+    claims = known.matching(options.claims) if options.claims else list(known.claims.values())
+    folder = options.results or RESULTS
+    if options.results is not None and not folder.is_dir() and options.what != "run":
+        raise GencapsError(f"there is no folder {folder}: give the one that gencaps reproduce run wrote to")
+    return known, claims, folder
+
+
+def run_list(options: argparse.Namespace) -> int:
+    """Lists claims, one a line."""
+    from gencaps.reproduce.table import summary, table
+
+    known, claims, folder = _chosen(options)
+    rows = table(known, claims, folder)
+    if options.json:
+        fields = ("claim", "kind", "paper", "at", "about", "data", "metric", "state", "command")
+        print(json.dumps([{name: row[name] for name in fields} for row in rows], indent=2))
+        return 0
+    width = max(len(row["claim"]) for row in rows)
+    for row in rows:
+        print(f"{row['claim']:<{width}}  {row['state']:<10}  {row['about']}")
+    print(summary(rows))
+    return 0
+
+
+def run_table(options: argparse.Namespace) -> int:
+    """Prints the table of claims."""
+    from gencaps.reproduce.table import markdown, summary, table, write_page
+
+    known, claims, folder = _chosen(options)
+    rows = table(known, claims, folder)
+    if options.json:
+        print(json.dumps(rows, indent=2))
+    else:
+        print(f"{markdown(rows)}\n\n{summary(rows)}")
+    if options.write:
+        if not folder.is_dir():
+            raise GencapsError(f"there is no folder {folder}: gencaps reproduce run CLAIM makes it, or give --results")
+        print(f"written: {write_page(known, folder)}", file=sys.stderr)
+    return 0
+
+
+def run_run(options: argparse.Namespace) -> int:
+    """Measures claims and writes what came out."""
+    if options.seeds is not None and not 1 <= options.seeds <= 1000:
+        raise GencapsError(f"--seeds is {options.seeds}; it must be from 1 to 1000")
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    import tempfile
+
+    from gencaps.engine.interrupt import Interrupted
+    from gencaps.reproduce.run import RUNS, Bench, run_claims
+    from gencaps.reproduce.table import bar, number, ours, write_page
+
+    known, claims, folder = _chosen(options)
+    with tempfile.TemporaryDirectory(prefix="gencaps-smoke-") as scratch:
+        # a smoke run leaves nothing behind
+        small = Path(scratch) if options.smoke else None
+        runs = small or options.runs or RUNS
+        judges = small and small / "judges"
+        bench = Bench(known, runs, folder, judges, options.device, options.smoke, options.quiet)
+
+        def say(text: str) -> None:
+            if not options.quiet:
+                print(text, file=sys.stderr)
+
+        try:
+            for claim, row, written in run_claims(claims, bench, seeds=options.seeds, say=say):
+                shown = [f"published {number(row['published'])}"] if row["published"] is not None else []
+                shown += [f"to reach {bar(row)}"] if bar(row) else []
+                state = "smoke: the path works, nothing was written" if options.smoke else row["state"]
+                print(f"{claim.id}: {ours(row)} ({', '.join([*shown, state])})")
+                for note in () if options.smoke else row.get("notes", ()):
+                    print(f"  {note}")
+                if written is not None:
+                    write_page(known, folder)
+        except Interrupted:
+            names = " ".join(options.claims)
+            print(f"stopped and saved; go on with: gencaps reproduce run {names}", file=sys.stderr)
+            return 130
+    return 0
+
+
+def run_judge(options: argparse.Namespace) -> int:
+    """Trains or finds a judge and says how far it can be trusted."""
+    from gencaps.engine.interrupt import Interrupted
+    from gencaps.engine.train import load_splits
+    from gencaps.reproduce.judge import accuracies, get_judge, judge_recipe
+
+    recipe = judge_recipe(options.data, size=options.size, seed=options.seed)
+    try:
+        judge = get_judge(recipe, device=options.device, quiet=options.json)
+    except Interrupted:
+        print(f"stopped and saved; go on with: gencaps judge {options.data}", file=sys.stderr)
+        return 130
+    names = judge.model.pictures.names if judge.model.pictures.labels == "attributes" else ("all classes",)
+    each = accuracies(judge.model, load_splits(recipe).test).tolist()
+    if options.json:
+        facts = {"data": judge.data, "accuracy": judge.accuracy, "path": str(judge.path)}
+        print(json.dumps({**facts, "each": dict(zip(names, each, strict=True))}, indent=2))
+        return 0
+    print(judge.note)
+    if len(names) > 1:
+        width = max(map(len, names))
+        print("\n".join(f"  {name:<{width}}  {100 * share:.2f} %" for name, share in zip(names, each, strict=True)))
+    print(f"judge:  {judge.path}")
+    return 0

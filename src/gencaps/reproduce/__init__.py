@@ -1,0 +1,1 @@
+"""The papers' numbers as data, and the one command that measures them again."""

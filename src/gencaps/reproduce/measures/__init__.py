@@ -1,0 +1,25 @@
+"""How claims are measured: a measure takes one seed's models and gives named numbers; a figure gives a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PIL import Image
+
+from gencaps.reproduce.measures import classify, figures, generation, probes, spreading
+from gencaps.reproduce.subject import Measured, Subject
+
+MEASURES: dict[str, Callable[[Subject], Measured]] = {
+    "classification": classify.classification,
+    "attributes": classify.attributes,
+    "training": classify.training,
+    "probe": probes.probe,
+    "generation": generation.generation,
+    "semi_supervised": spreading.semi_supervised,
+}
+FIGURES: dict[str, Callable[[Subject], Image.Image]] = {
+    "reconstructions_and_samples": figures.reconstructions_and_samples,
+    "interpolation": figures.interpolation,
+    "samples": figures.samples,
+}
+"""Each later system adds the measures and figures of its paper."""

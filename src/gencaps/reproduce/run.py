@@ -1,0 +1,157 @@
+"""Runs claims: trains what is missing, measures, and writes docs/results/CLAIM.json."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gencaps.engine.devices import choose_device
+from gencaps.engine.run import Run, environment
+from gencaps.engine.train import Trained
+from gencaps.errors import GencapsError, nearest
+from gencaps.figures import save_picture
+from gencaps.reproduce.claims import Book, Claim, TrainingRun
+from gencaps.reproduce.hand import lacking
+from gencaps.reproduce.judge import Judge, get_judge, judge_path, judge_recipe
+from gencaps.reproduce.measures import FIGURES, MEASURES
+from gencaps.reproduce.results import picture_of, rival_mean, row, write_result
+from gencaps.reproduce.subject import Measured, Subject
+from gencaps.reproduce.training import ensure_trained, recipe_of, training_seconds
+
+RESULTS, RUNS = Path("docs/results"), Path("runs/reproduce")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where runs and results go, and how they are made."""
+
+    book: Book
+    runs: Path = RUNS
+    results: Path = RESULTS
+    judges: Path | None = None
+    """Where judges are kept; ``None`` is the user's cache."""
+    device: str = "auto"
+    smoke: bool = False
+    quiet: bool = False
+    known: dict[Path, Judge] = field(default_factory=dict)
+    """Judges that were loaded before."""
+
+    def train(self, run: TrainingRun, seed: int) -> Trained:
+        """Gives one seed of a run, trained now where it is missing."""
+        recipe = recipe_of(run, seed, smoke=self.smoke)
+        folder = judge_path(recipe, self.judges) if run.judge else self.runs / run.name / f"seed-{seed}"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        return ensure_trained(recipe, folder, device=self.device, quiet=self.quiet)
+
+    def judge(self, run: Run) -> Judge:
+        """Gives the judge of a run's data at its size."""
+        recipe = judge_recipe(run.recipe.data, size=run.recipe.train.size, smoke=self.smoke)
+        path = judge_path(recipe, self.judges)
+        if path not in self.known:
+            self.known[path] = get_judge(recipe, folder=self.judges, device=self.device, quiet=self.quiet)
+        return self.known[path]
+
+
+class Outcome(NamedTuple):
+    """What came of one claim."""
+
+    claim: Claim
+    row: dict[str, Any]
+    """As its JSON file holds it."""
+    written: Path | None
+    """``None`` in a smoke run."""
+
+
+def run_claims(
+    claims: Sequence[Claim], bench: Bench, *, seeds: int | None = None, say: Callable[[str], None] = print
+) -> Iterator[Outcome]:
+    """Measures claims; those of the same models and the same measure share one measurement."""
+    for claim in claims:
+        refuse(claim, bench)
+    key = lambda claim: (claim.runs, (claim.measure or "").partition(":")[0], claim.kind)  # noqa: E731
+    for _, group in groupby(sorted(claims, key=key), key):
+        yield from _run_group(list(group), bench, seeds, say)
+
+
+def refuse(claim: Claim, bench: Bench) -> None:
+    """Refuses a claim that cannot be run here, before anything is trained."""
+    if claim.kind == "cited":
+        raise GencapsError(f"'{claim.id}' is cited from other authors: there is nothing to run")
+    missing = bench.book.missing(claim)
+    if missing is not None:
+        raise GencapsError(f"'{claim.id}' cannot be run: {missing}")
+    name, quantity = (claim.measure or "").split(":")
+    known: Any = FIGURES if name == "figure" else MEASURES
+    wanted = quantity if name == "figure" else name
+    if wanted not in known:
+        raise GencapsError(f"'{claim.id}' is measured by '{wanted}', which is not built yet{nearest(wanted, known)}")
+    needed = None if bench.smoke else lacking(bench.book, claim)
+    if needed is not None:
+        raise GencapsError(f"'{claim.id}' needs data that is not here: {needed}")
+
+
+def _run_group(group: list[Claim], bench: Bench, seeds: int | None, say: Callable[[str], None]) -> Iterator[Outcome]:
+    runs = bench.book.training(group[0])
+    most = min(run.seeds for run in runs)
+    wanted = 1 if bench.smoke or group[0].kind == "figure" else seeds or most
+    found: list[Measured] = []
+    seconds = 0.0
+    subject = None
+    for seed in range(wanted):
+        say(f"{' and '.join(run.name for run in runs)}, seed {seed} ({seed + 1} of {wanted})")
+        trained = tuple(bench.train(run, seed) for run in runs)
+        seconds += sum(training_seconds(one.run) for one in trained)
+        subject = Subject(trained, seed, bench.judge, bench.smoke)
+        started_s = time.perf_counter()
+        if group[0].kind == "value":
+            found.append(MEASURES[(group[0].measure or "").partition(":")[0]](subject))
+        seconds += time.perf_counter() - started_s
+    assert subject is not None
+    facts = {"seeds": wanted, **_machine(bench), "seconds": round(seconds, 1)}
+    for claim in group:
+        yield _finish(claim, bench, found, subject, facts, seeds)
+
+
+def _finish(
+    claim: Claim, bench: Bench, found: list[Measured], subject: Subject, facts: dict[str, Any], seeds: int | None
+) -> Outcome:
+    quantity = (claim.measure or "").partition(":")[2]
+    command = f"{claim.command} --seeds {seeds}" if seeds and claim.kind == "value" else claim.command
+    facts = {**facts, "command": command}
+    values: list[float] = []
+    if claim.kind == "figure":
+        picture = FIGURES[quantity](subject)
+        if not bench.smoke:
+            # people's faces are never shown in the documents
+            folder = bench.runs if "celeba" in claim.data else bench.results
+            facts["picture"] = save_picture(picture, picture_of(folder, claim)).name
+    else:
+        values = [pick(one, quantity, claim) for one in found]
+        notes = sorted({note for one in found for note in one.notes})
+        facts |= {"notes": notes} if notes else {}
+    rival = rival_mean(bench.book, claim, bench.results)
+    if bench.smoke:
+        return Outcome(claim, row(claim, values, facts, rival), None)
+    bench.results.mkdir(parents=True, exist_ok=True)
+    path = write_result(bench.results, claim, values, facts, rival)
+    return Outcome(claim, row(claim, values, facts, rival), path)
+
+
+def pick(measured: Measured, quantity: str, claim: Claim) -> float:
+    """Takes a quantity out of a measurement."""
+    if quantity not in measured.values:
+        raise GencapsError(f"'{claim.id}': {claim.measure} gives no '{quantity}'{nearest(quantity, measured.values)}")
+    value = float(measured.values[quantity])
+    if not math.isfinite(value):
+        raise GencapsError(f"'{claim.id}': {claim.measure} came out as {value}, which is no figure to report")
+    return value
+
+
+def _machine(bench: Bench) -> dict[str, Any]:
+    facts = environment(choose_device(bench.device))
+    return {name: facts[name] for name in ("device", "torch", "commit", "date")}
