@@ -70,14 +70,54 @@ def test_turning_and_shearing_go_the_stated_way() -> None:
 
 def test_regenerating_is_fixed_by_the_seed_and_labelled_so() -> None:
     whole = digits(40)
-    first, again, other = (affnist.regenerate(whole, seed, chunk=16) for seed in (1, 1, 2))
+    first, again, other = (affnist.regenerate(whole, seed) for seed in (1, 1, 2))
     assert torch.equal(first.x, again.x)
-    assert torch.equal(first.x, affnist.regenerate(whole, 1, chunk=40).x)  # chunks do not matter
     assert not torch.equal(first.x, other.x)
     assert first.name == "affNIST (regenerated)"
     assert "not the original" in first.notes[0]
     assert torch.equal(first.y, whole.y)
     assert first.x.shape == (40, 1, 40, 40)
+
+
+def test_chunks_do_not_matter() -> None:
+    whole, u = digits(40), torch.rand(40, 6)
+    assert torch.equal(affnist._placed(whole, u, chunk=16), affnist.place(whole.x, u))
+
+
+def box(picture: torch.Tensor) -> tuple[int, int, torch.Tensor]:
+    """Finds where a picture's ink begins, down and right, and cuts it out."""
+    rows, columns = (picture.sum(other, dtype=torch.int64).nonzero()[:, 0] for other in (1, 0))
+    top, left = int(rows[0]), int(columns[0])
+    return top, left, picture[top : int(rows[-1]) + 1, left : int(columns[-1]) + 1]
+
+
+def test_placed_digits_are_moved_and_nothing_else() -> None:
+    whole = digits(60)
+    whole.x[::2, 0, 4:9] = 0  # some are 15 x 20
+    moved = affnist.placed(whole, 0)
+    assert moved.x.shape == (60, 1, 40, 40)
+    assert moved.name == "mnist_to_affnist"
+    assert torch.equal(moved.y, whole.y)
+    assert moved.names == whole.names
+    for before, after in zip(whole.x[:, 0], moved.x[:, 0], strict=True):
+        # the same bright values, so nothing is lost at the edge, and in the same arrangement
+        assert torch.equal(before[before > 0].sort().values, after[after > 0].sort().values)
+        assert torch.equal(box(before)[2], box(after)[2])
+
+
+def test_placed_digits_take_every_place_that_keeps_them_whole() -> None:
+    moved = affnist.placed(digits(600), 0).x[:, 0]
+    places = torch.tensor([box(picture)[:2] for picture in moved])
+    # 40 - 20 + 1 = 21 places down and as many right, drawn one apart from the other
+    assert [sorted(set(axis.tolist())) for axis in places.T] == [list(range(21))] * 2
+    assert abs(torch.corrcoef(places.T.double())[0, 1].item()) < 0.15
+
+
+def test_placing_is_fixed_by_the_seed() -> None:
+    first, again, other = (affnist.placed(digits(30), seed) for seed in (1, 1, 2))
+    assert torch.equal(first.x, again.x)
+    assert not torch.equal(first.x, other.x)
+    assert "seed 1" in first.notes[0]
 
 
 def test_an_empty_picture_stays_empty() -> None:

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from gencaps.cli.data import add_parser
-from gencaps.data import loading
+from gencaps.data import catalog, loading
 from gencaps.errors import GencapsError
 from tests.data.helpers import picture, write_classes, write_mnist
 
@@ -33,7 +33,13 @@ def test_list_names_every_set(capsys: pytest.CaptureFixture[str], tmp_path: Path
     run("list", "--json")
     rows = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in rows] == list(loading.READERS)
-    assert {row["name"] for row in rows if row["here"]} == {"digits", "faces", "mnist", "affnist"}
+    assert {row["name"] for row in rows if row["here"]} == {
+        "digits",
+        "faces",
+        "mnist",
+        "affnist",
+        "mnist_to_affnist",
+    }
 
 
 def test_get_says_where_a_set_is(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch) -> None:
@@ -72,7 +78,7 @@ def test_show_tells_what_was_converted(capsys: pytest.CaptureFixture[str], tmp_p
 
 
 def test_show_writes_attributes_below_faces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "FACES", (9, 3))
+    monkeypatch.setattr(catalog, "FACES", (9, 3))
     run("show", "faces", "--out", str(tmp_path / "sheet.png"), "--n", "4")
     with Image.open(tmp_path / "sheet.png") as sheet:
         assert sheet.size == (2 * (128 + 6) + 6, 2 * (128 + 6 + 5 * 13) + 6)

@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from gencaps import data
-from gencaps.data import digits, loading
+from gencaps.data import catalog, digits, loading
 from gencaps.data.images import counts
 from gencaps.errors import GencapsError
 from tests.data.helpers import write_celeba, write_mnist
+from tests.helpers import refused
 
 
 def test_digits_need_nothing_and_hold_out_a_stratified_fifth() -> None:
@@ -64,13 +65,28 @@ def test_pictures_are_resized_where_asked(size: int) -> None:
 
 
 def test_faces_come_at_any_size_and_are_tested_on_the_same_faces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "FACES", (20, 10))
+    monkeypatch.setattr(catalog, "FACES", (20, 10))
     small, other = data.load("faces", size=16, seed=0), data.load("faces", size=16, seed=1)
     assert [len(part) for part in small] == [18, 2, 10]
     assert small.train.x.shape[1:] == (3, 16, 16)
     assert torch.equal(small.test.x, other.test.x)
     assert not torch.equal(small.train.y, other.train.y)
     assert data.load("faces", size=40).train.x.shape[-1] == 40
+
+
+def test_fewer_faces_can_be_asked_for_and_are_the_first_of_the_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, "FACES", (30, 10))
+    few, many = (data.load(spec, size=16, valid=0.0) for spec in ("faces:20", "faces"))
+    assert [len(part) for part in few] == [20, 0, 4]  # a fifth to test
+    assert torch.equal(few.train.y, many.train.y[:20])
+    assert torch.equal(few.train.x, many.train.x[:20])
+    assert torch.equal(few.test.x, many.test.x[:4])
+    assert data.describe("faces:20").pictures == 24
+
+
+@pytest.mark.parametrize("asked", ["9", "1000001", "many", "-20", "2.5"])
+def test_an_impossible_number_of_faces_is_refused(asked: str) -> None:
+    refused(lambda: data.load(f"faces:{asked}"), f"'faces:{asked}'", "from 10 to 1000000")
 
 
 def test_affnist_is_made_of_mnist_and_says_so(tmp_path: Path) -> None:
@@ -81,6 +97,26 @@ def test_affnist_is_made_of_mnist_and_says_so(tmp_path: Path) -> None:
     assert torch.equal(splits.test.x, data.load("affnist", root=tmp_path, seed=2).test.x)
 
 
+def test_mnist_to_affnist_trains_on_moved_digits_and_is_tested_on_affnist(tmp_path: Path) -> None:
+    arrays = write_mnist(tmp_path / "mnist", train=30, test=10)
+    splits, affine = (data.load(n, root=tmp_path, valid=0.0) for n in ("mnist_to_affnist", "affnist"))
+    assert [len(part) for part in splits] == [30, 0, 10]
+    assert torch.equal(splits.test.x, affine.test.x)
+    assert torch.equal(splits.test.y, affine.test.y)
+    assert (splits.train.name, splits.test.name) == ("mnist_to_affnist", "affNIST (regenerated)")
+    assert not torch.equal(splits.train.x, affine.train.x)
+    plain = torch.from_numpy(arrays["train-images-idx3-ubyte"])
+    # nothing but moved: as much ink in every picture as before
+    assert torch.equal(splits.train.x.sum((1, 2, 3), dtype=torch.int64), plain.sum((1, 2), dtype=torch.int64))
+    assert torch.equal(splits.train.y, torch.from_numpy(arrays["train-labels-idx1-ubyte"]).long())
+
+
+def test_mnist_to_affnist_is_the_same_set_for_every_seed(tmp_path: Path) -> None:
+    write_mnist(tmp_path / "mnist", train=30)
+    first, other = (data.load("mnist_to_affnist", root=tmp_path, valid=0.0, seed=seed) for seed in (0, 1))
+    assert all(torch.equal(a.x, b.x) for a, b in zip(first, other, strict=True))
+
+
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
@@ -88,7 +124,7 @@ def test_affnist_is_made_of_mnist_and_says_so(tmp_path: Path) -> None:
         ("fashion", "did you mean 'fashion_mnist'?"),
         ("folder", "did you mean 'folder:PATH'?"),
         ("folder:", "did you mean 'folder:PATH'?"),
-        ("zzz", "known: affnist, celeba, cifar10, digits, faces, fashion_mnist, folder:PATH, mnist"),
+        ("zzz", "known: affnist, celeba, cifar10, digits, faces, fashion_mnist, folder:PATH, mnist, mnist_to_affnist"),
         ("folder:/nowhere/at/all", "/nowhere/at/all is not a folder"),
     ],
 )
@@ -111,6 +147,7 @@ def test_rows_say_what_is_here_and_how_to_get_the_rest(tmp_path: Path, monkeypat
     assert rows["digits"].where == "built in"
     assert rows["mnist"].where == str(tmp_path / "mnist")
     assert rows["affnist"].here
+    assert rows["mnist_to_affnist"].where == str(tmp_path / "mnist")
     assert rows["cifar10"].where == "not here: gencaps data get cifar10"
     assert not rows["celeba"].here
 
@@ -118,7 +155,7 @@ def test_rows_say_what_is_here_and_how_to_get_the_rest(tmp_path: Path, monkeypat
 def test_rows_agree_with_what_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     for row in data.rows():
         if row.name in ("digits", "faces"):
-            monkeypatch.setattr(loading, "FACES", (3, 2))
+            monkeypatch.setattr(catalog, "FACES", (3, 2))
             splits = data.load(row.name, valid=0.0)
             assert splits.train.x.shape[1:] == (row.channels, row.size, row.size)
             assert len(splits.train.names) == row.classes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -172,6 +173,42 @@ def test_augmentation_moves_pictures_only_when_asked_and_by_its_numbers_alone() 
     # one half means no turn and no shift; growth is even on a logarithmic scale, about the root of 0.9 x 1.1
     still = augment(x, torch.full((3, 4), 0.5), TrainConfig(degrees=20.0, shift=2.0))
     torch.testing.assert_close(still, x / 255, atol=1e-5, rtol=0)
+
+
+def test_flip_mirrors_left_to_right_those_whose_fifth_number_is_below_one_half() -> None:
+    x = torch.randint(0, 256, (4, 3, 5, 7), dtype=torch.uint8)
+    u = torch.rand(4, 5)
+    u[:, 4] = torch.tensor([0.0, 0.499, 0.5, 0.999])
+    made = augment(x, u, TrainConfig(flip=True))
+    plain = x.float() / 255
+    assert torch.equal(made, torch.cat([plain[:2].flip(3), plain[2:]]))
+    u[:, :4] = 1 - u[:, :4]  # the other four move pictures, and mirror none
+    assert torch.equal(made, augment(x, u, TrainConfig(flip=True)))
+
+
+def test_flip_mirrors_half_of_the_pictures() -> None:
+    x = torch.arange(2, dtype=torch.uint8).expand(2000, 1, 1, 2)
+    made = augment(x, Noise(0).uniform(2000, 5), TrainConfig(flip=True))
+    share = (made[:, 0, 0, 0] > 0).float().mean().item()
+    assert share == pytest.approx(0.5, abs=4 * 0.5 / 2000**0.5)  # four standard deviations of tossing a coin
+
+
+def test_without_flip_the_fifth_number_changes_nothing() -> None:
+    x = torch.randint(0, 256, (6, 1, 12, 12), dtype=torch.uint8)
+    u = Noise(0).uniform(6, 5)
+    for config in (TrainConfig(), TrainConfig(degrees=20.0, scale=0.1, shift=2.0)):
+        mirrored = u.clone()
+        mirrored[:, 4] = 1 - u[:, 4]
+        assert torch.equal(augment(x, u, config), augment(x, mirrored, config))
+    assert torch.equal(augment(x, u, TrainConfig()), x.float() / 255)
+
+
+def test_mirrored_pictures_are_moved_like_any_other() -> None:
+    x = torch.randint(0, 256, (3, 1, 12, 12), dtype=torch.uint8)
+    u = Noise(0).uniform(3, 5)
+    u[:, 4] = 0.1
+    config = TrainConfig(degrees=20.0, scale=0.1, shift=2.0)
+    assert torch.equal(augment(x, u, replace(config, flip=True)), augment(x.flip(3), u, config))
 
 
 class Duel(CapsuleModel):

@@ -12,6 +12,7 @@ from torch.optim import SGD, Adam, AdamW
 from gencaps.engine.optimize import make_average, make_optimizer, make_schedule
 from gencaps.engine.recipe import TrainConfig
 from gencaps.model import CapsuleModel, Labelling, Losses, PictureInfo, Pictures, Player, Step
+from tests.helpers import refused
 
 CPU = torch.device("cpu")
 Schedule = Literal["constant", "one-cycle", "cosine"]
@@ -107,6 +108,36 @@ def test_adam_first_steps_by_the_rate_whatever_the_gradient() -> None:
     for name in ("adam", "adamw"):
         for gradient in (1e-3, 5.0):
             assert moved(0.0, [gradient], optimizer=name, learning_rate=0.1) == pytest.approx(-0.1, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("beta1", "second"),
+    [
+        (0.9, 0.67006),  # m = 0.9 * 0.1, over 1 - 0.9^2: 0.47368
+        (0.5, 0.47152),  # m = 0.5 * 0.5, over 1 - 0.5^2: 0.33333
+        (0.0, 0.0),  # remembers nothing: no gradient, no step
+    ],
+)
+@pytest.mark.parametrize("name", ["adam", "adamw"])
+def test_beta1_is_adams_memory_of_the_gradient(name: str, beta1: float, second: float) -> None:
+    """The first step is the rate; the second, with no gradient, is m over the root of v = 0.000999 / 0.001999."""
+    found = moved(0.0, [1.0, 0.0], optimizer=name, learning_rate=0.1, beta1=beta1)
+    assert found == pytest.approx(-0.1 * (1 + second), rel=1e-4)
+
+
+def test_beta1_reaches_adam_and_leaves_sgd_its_momentum() -> None:
+    expected: dict[Schedule, float] = {"constant": 0.3, "cosine": 0.3, "one-cycle": 0.95}  # one-cycle has its own
+    for schedule, beta1 in expected.items():
+        config, player = TrainConfig(beta1=0.3, schedule=schedule), Player([nn.Parameter(torch.zeros(()))])
+        optimizer = make_optimizer(player, config, CPU)
+        make_schedule(optimizer, player, config, 10)
+        assert optimizer.param_groups[0]["betas"] == (beta1, 0.999)
+    assert moved(0.0, [1.0, 1.0], optimizer="sgd", learning_rate=0.1, beta1=0.3) == pytest.approx(-0.29)
+
+
+@pytest.mark.parametrize("beta1", [1.0, 1.5, -0.1])
+def test_a_memory_that_never_fades_is_refused(beta1: float) -> None:
+    refused(lambda: TrainConfig(beta1=beta1), f"train.beta1 is {beta1}")
 
 
 def test_weight_decay_pulls_towards_zero() -> None:

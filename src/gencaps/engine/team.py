@@ -64,7 +64,10 @@ def take_step(
     terms: dict[str, Tensor] = {}
     for name, optimizer in team.optimizers.items():
         torch.compiler.cudagraph_mark_step_begin()  # what compiled networks gave the last turn is no longer needed
-        optimizer.zero_grad(set_to_none=True)
+        # of all players: what this turn's loss leaves in the others' gradients is never stepped along, and adding
+        # to what a CUDA graph left there would read memory that the next graph has taken
+        for each in team.optimizers.values():
+            each.zero_grad(set_to_none=True)
         losses = wrapped(x, y, step._replace(player=name))
         fabric.backward(losses.total)
         if clip_norm > 0:

@@ -115,7 +115,7 @@ def _float32_pass(queries: Tensor, points: Tensor, k: int) -> tuple[Neighbors, T
     """
     centre = points.mean(0)  # distances stay, and rounding, which grows with lengths, shrinks
     slim = (points - centre).float()
-    slim_sq = slim.double().square().sum(1)
+    slim_sq = _sq_length(slim)
     longest, unit = slim_sq.max().sqrt(), torch.finfo(torch.float32).eps / 2
     candidates = min(k + SPARE, len(points))
     rows = min(_rows(len(points), 16), len(queries))  # a quarter of the bound: first touching memory is slow
@@ -123,7 +123,7 @@ def _float32_pass(queries: Tensor, points: Tensor, k: int) -> tuple[Neighbors, T
     parts, sure = [], []
     for part in queries.split(rows):
         x = (part - centre).float()
-        x_sq = x.double().square().sum(1)
+        x_sq = _sq_length(x)
         ranks = torch.addmm(slim_sq.float(), x, slim.T, alpha=-2, out=room[: len(x)])
         farthest, index = ranks.topk(candidates, largest=False)
         parts.append(_measure(part, points, index, k))
@@ -134,9 +134,9 @@ def _float32_pass(queries: Tensor, points: Tensor, k: int) -> tuple[Neighbors, T
 
 
 def _float64_pass(queries: Tensor, points: Tensor, k: int) -> Neighbors:
-    centre = points.double().mean(0)
-    wide = points.double() - centre
-    wide_sq = wide.square().sum(1)
+    centre = points.mean(0, dtype=torch.float64)
+    wide = points - centre  # one copy: float32 minus float64 is float64
+    wide_sq = _sq_length(wide)
     candidates = min(k + SPARE, len(points))
     parts = []
     for part in queries.split(_rows(len(points), 16)):
@@ -166,6 +166,11 @@ def _measure(queries: Tensor, points: Tensor, index: Tensor, k: int) -> Neighbor
 
 def _joined(parts: list[Neighbors]) -> Neighbors:
     return Neighbors(torch.cat([part.sq_distance for part in parts]), torch.cat([part.ids for part in parts]))
+
+
+def _sq_length(x: Tensor) -> Tensor:
+    """Gives ``|x|^2`` of each row in float64 without holding all rows in float64."""
+    return torch.cat([part.double().square().sum(1) for part in x.split(4096)])
 
 
 def _at_least_float32(x: Tensor) -> Tensor:
