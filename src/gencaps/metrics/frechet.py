@@ -73,4 +73,4 @@ def _root(cov: Float[Tensor, "features features"]) -> Float[Tensor, "features fe
     """Takes the symmetric root of a covariance; what rounding left of its null space counts as zero."""
     values, vectors = torch.linalg.eigh(cov.double())
     least = len(cov) * torch.finfo(torch.float64).eps * values.abs().max()
-    return (vectors * values.where(values > -least, 0.0).sqrt()) @ vectors.T
+    return (vectors * values.where(values > least, 0.0).sqrt()) @ vectors.T
