@@ -52,6 +52,16 @@ class Painter(Bare):
         return (y / 10)[:, None, None, None].expand(-1, 1, 8, 8)
 
 
+class Dreamer(Bare):
+    """Paints what it likes, and takes bright pictures for real ones."""
+
+    def sample(self, n: int, noise: Noise) -> Pictures:
+        return noise.uniform(n, 1, 8, 8)
+
+    def score(self, x: Pictures) -> Tensor:
+        return x.mean((1, 2, 3))
+
+
 class Attributes(Bare):
     """Sees the first two attributes in every picture."""
 
@@ -205,10 +215,11 @@ def test_painted_pictures_can_be_looked_at_and_saved(tmp_path: Path, model: Caps
 
 
 def test_can_lists_what_the_model_has_methods_for(model: Capsules) -> None:
-    assert model.can == tuple(ABILITIES)
+    assert model.can == ("classify", "encode", "reconstruct", "generate", "resample", "interpolate")
     assert Capsules(Bare()).can == ()
     assert Capsules(Mirror()).can == ("reconstruct", "resample", "interpolate")
     assert Capsules(Painter()).can == ("generate",)
+    assert Capsules(Dreamer()).can == ("sample", "score")
 
 
 CALLS: dict[str, Callable[[Capsules], object]] = {
@@ -216,12 +227,17 @@ CALLS: dict[str, Callable[[Capsules], object]] = {
     "encode": lambda m: m.encode(np.zeros((8, 8))),
     "reconstruct": lambda m: m.reconstruct(np.zeros((8, 8))),
     "generate": lambda m: m.generate(),
+    "score": lambda m: m.score(np.zeros((8, 8))),
     "resample": lambda m: m.resample(np.zeros((8, 8))),
     "interpolate": lambda m: m.interpolate(np.zeros((8, 8)), np.ones((8, 8))),
 }
 
 
-@pytest.mark.parametrize("ability", ABILITIES)
+def test_every_ability_can_be_asked_for() -> None:
+    assert {*CALLS, "sample"} == set(ABILITIES)  # a model that samples is asked to generate
+
+
+@pytest.mark.parametrize("ability", CALLS)
 def test_what_a_model_lacks_is_refused_with_what_it_can(ability: str) -> None:
     lacking: Capsules = Capsules(Mirror()) if ability in ("classify", "encode", "generate") else Capsules(Painter())
     refused(lambda: CALLS[ability](lacking), f"this bare model cannot {ability}; it can {', '.join(lacking.can)}")
@@ -262,3 +278,62 @@ def test_a_model_saved_and_loaded_answers_the_same(tmp_path: Path, a: Path, b: P
 def test_a_loaded_model_is_not_in_training_mode(model: Capsules) -> None:
     assert not any(module.training for module in model.model.modules())
     assert Capsules(Bare().train()).model.training is False
+
+
+def test_a_model_without_classes_paints_what_it_likes() -> None:
+    model = Capsules(Dreamer())
+    made, again, other = (model.generate(n=5, seed=seed) for seed in (1, 1, 2))
+    assert made.pictures.shape == (5, 1, 8, 8)
+    assert torch.equal(made.pictures, again.pictures)
+    assert not torch.equal(made.pictures, other.pictures)
+    assert (made.labels, made.columns) == ([""], 5)
+    assert made.grid().size[0] > 5 * 8
+    assert len(model.generate().pictures) == 8
+
+
+@pytest.mark.parametrize("classes", ["cat", 0, ["dog"], []])
+def test_a_model_without_classes_is_not_asked_for_one(classes: Any) -> None:
+    refused(lambda: Capsules(Dreamer()).generate(classes), "bare", "knows no classes")
+    refused(lambda: Capsules(Dreamer()).generate(n=0), "n is 0")
+
+
+def test_scores_are_one_number_a_picture() -> None:
+    given = np.stack([np.zeros((8, 8)), np.ones((8, 8)), np.full((8, 8), 0.25)])
+    torch.testing.assert_close(Capsules(Dreamer()).score(given), torch.tensor([0.0, 1.0, 0.25]), atol=0.003, rtol=0)
+
+
+@pytest.fixture(scope="module")
+def gan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trains a GAN on the digits for one epoch."""
+    from gencaps.cli import main
+
+    run = tmp_path_factory.mktemp("gan") / "run"
+    words = ["train", "gan", "--data", "digits", "--out", str(run), "--quiet", "--device", "cpu"]
+    assert main([*words, "--train.epochs", "1"]) == 0
+    return run
+
+
+def test_a_gan_generates_and_scores(gan: Path, a: Path, b: Path) -> None:
+    model = gencaps.load(gan, "cpu")
+    assert model.can == ("sample", "score")
+    made, again, other = (model.generate(n=4, seed=seed).pictures for seed in (3, 3, 4))
+    assert made.shape == (4, 1, model.info.size, model.info.size)
+    assert made.min() >= 0
+    assert made.max() <= 1
+    assert torch.equal(made, again)
+    assert not torch.equal(made, other)
+    scores = model.score([a, b])
+    assert scores.shape == (2,)
+    assert scores.min() >= 0
+    assert scores.max() <= 1
+    torch.testing.assert_close(scores[:1], model.score(a), rtol=1e-4, atol=1e-5)
+    refused(lambda: model.generate("3"), "gan", "knows no classes")
+    refused(lambda: model.classify(a), "this gan model cannot classify; it can sample, score")
+
+
+def test_the_report_of_a_gan_shows_its_pictures_without_class_names(gan: Path) -> None:
+    text = (gan / "report.html").read_text()
+    assert text.count('alt="generated picture ') == 40
+    assert 'alt="generated 3, draw 1"' not in text
+    assert "Painted from random numbers alone" in text
+    assert "read as asked" not in text

@@ -188,3 +188,32 @@ def test_a_model_that_only_generates_gets_a_report_of_that(looked: Looked) -> No
     assert shape(content.samples) == (10, 10, 1, 8, 8)
     assert content.real is content.reconstructed is content.interpolations is content.confusion is None
     assert content.hardest == []
+
+
+class Sampler(CapsuleModel):
+    """Paints real training pictures of whatever class it likes."""
+
+    paper = "sampler"
+
+    def __init__(self, train: ImageSet) -> None:
+        super().__init__(None, PictureInfo.of(train))
+        self.scale = nn.Parameter(torch.ones(()))
+        self.train_set = train
+
+    def losses(self, x: Pictures, y: Labelling, step: Step) -> Losses:
+        raise NotImplementedError
+
+    def sample(self, n: int, noise: Noise) -> Pictures:
+        return pixels(self.train_set.x[(noise.uniform(n) * len(self.train_set)).long()])
+
+
+def test_a_model_that_only_samples_gets_rows_of_no_class(looked: Looked) -> None:
+    model = Sampler(looked.splits.train)
+    first, again = (collect(looked.run, model, looked.splits, evaluate(model, looked.splits.test)) for _ in range(2))
+    assert shape(first.samples) == (4, 10, 1, 8, 8)
+    assert first.samples is not None
+    assert again.samples is not None
+    assert torch.equal(first.samples, again.samples)
+    assert first.asked is False
+    assert looked.content.asked is True
+    assert list(first.headline) == []  # nobody can tell whether it painted what it was asked for

@@ -8,8 +8,8 @@ import torch
 from gencaps.engine.pretrained import build
 from gencaps.engine.recipe import make_recipe, presets
 from gencaps.model import PictureInfo, Step
-from gencaps.systems import SYSTEMS
 from gencaps.primitives.noise import Noise
+from gencaps.systems import SYSTEMS
 
 EVERY = [(paper, preset) for paper in SYSTEMS for preset in presets(paper)]
 

@@ -122,6 +122,19 @@ def test_a_section_without_content_is_left_out(part: str, nothing: object, gone:
     assert page.attributes("section", "id") == [i for i in SECTION_IDS if i != gone]
 
 
+def test_pictures_that_nobody_asked_for_have_no_class_names() -> None:
+    content = full()._replace(asked=False, confusion=None, hardest=[])
+    page = Page(render(content))
+    assert page.attributes("section", "id") == [i for i in SECTION_IDS if i not in ("confusion", "hardest")]
+    alts = [alt for alt in page.attributes("img", "alt") if alt.startswith("generated")]
+    assert alts == [f"generated picture {i}" for i in range(1, 13)]  # 3 rows of 4
+    assert page.attributes("dt", "title") == []
+    assert "class 1" not in page.text
+    assert "none was chosen" in page.text
+    assert "painted for one class" not in page.text
+    assert "painted for one class" in Page(render(full())).text
+
+
 def test_a_bare_report_is_a_title_and_a_lead() -> None:
     page = Page(render(BARE))
     assert page.attributes("section", "id") == []

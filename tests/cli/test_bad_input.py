@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from gencaps.cli import main
-from gencaps.data import loading
 from tests.cli.helpers import TINY, contents, refused
 from tests.data.helpers import encoded, idx, picture, png, rng, write_classes, write_mnist
 from tests.data.test_bad_input import corrupt_member, edit_mnist, empty_class, one_class, pets, regzip
@@ -130,8 +129,7 @@ def test_what_cannot_be_trained_is_told_in_one_line_and_leaves_nothing(
 def test_synthetic_faces_are_refused_before_a_folder_is_made(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(loading, "FACES", (20, 5))
-    line = refused(capsys, *TRAIN, "--data", "faces", "--train.size", "32")
+    line = refused(capsys, *TRAIN, "--data", "faces:20", "--train.size", "32")
     assert "'faces' has attributes" in line
     assert not Path("run").exists()
 

@@ -5,8 +5,10 @@ import torch
 from torch import Tensor
 
 from gencaps.data import face, synthetic
+from gencaps.data.catalog import FACES, faces_asked
 from gencaps.data.synthetic import NAMES, NUISANCE, STYLES, Faces, draw, faces, region, sample
 from gencaps.errors import GencapsError
+from tests.helpers import refused
 
 N = 12
 
@@ -136,3 +138,22 @@ def test_an_unknown_attribute_is_refused_with_the_nearest(numbers: Faces) -> Non
     with pytest.raises(GencapsError, match="did you mean 'Eyeglasses'"):
         region("Eyeglases", numbers.nuisance, 32)
     assert set(synthetic.BOXES) == set(NAMES)
+
+
+def test_a_number_of_faces_is_for_training_and_a_fifth_of_it_for_the_test() -> None:
+    assert faces_asked("faces") == FACES
+    assert faces_asked("faces:60") == (60, 12)
+    assert faces_asked("faces:14") == (14, 2)
+    assert faces_asked("faces:10") == (10, 2)
+    assert faces_asked("faces:1000000") == (1_000_000, 200_000)
+    for spec in (
+        "faces:9",
+        "faces:0",
+        "faces:-20",
+        "faces:1000001",
+        "faces:1e3",
+        "faces:ten",
+        "faces: 20",
+        "faces:2.5",
+    ):
+        refused(lambda spec=spec: faces_asked(spec), f"'{spec}'", "from 10 to 1000000")

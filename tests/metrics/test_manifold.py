@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from gencaps.metrics import manifold as room
-from gencaps.metrics.manifold import Manifold, manifold_scores, nearest
+from gencaps.metrics import neighbors as room
+from gencaps.metrics.manifold import Manifold, manifold_scores
+from gencaps.metrics.neighbors import nearest
 from tests.helpers import refused
 
 

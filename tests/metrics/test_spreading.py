@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gencaps.metrics.manifold import nearest
+from gencaps.metrics.neighbors import nearest
 from gencaps.metrics.spreading import predict_labels, spread_labels
 from tests.helpers import refused
 

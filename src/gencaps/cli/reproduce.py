@@ -118,7 +118,8 @@ def run_run(options: argparse.Namespace) -> int:
     import tempfile
 
     from gencaps.engine.interrupt import Interrupted
-    from gencaps.reproduce.run import RUNS, Bench, run_claims
+    from gencaps.engine.run import command_line
+    from gencaps.reproduce.run import RUNS, Bench, run_claims, runnable
     from gencaps.reproduce.table import bar, number, ours, write_page
 
     known, claims, folder = _chosen(options)
@@ -133,6 +134,12 @@ def run_run(options: argparse.Namespace) -> int:
             if not options.quiet:
                 print(text, file=sys.stderr)
 
+        if set(options.claims) != {claim.id for claim in claims}:  # a group was named: what cannot be run is left out
+            claims, reasons = runnable(claims, bench)
+            if not claims:
+                raise GencapsError(reasons[0])
+            if reasons:
+                say(f"{len(reasons)} claims cannot be run here, such as: {reasons[0]}")
         try:
             for claim, row, written in run_claims(claims, bench, seeds=options.seeds, say=say):
                 shown = [f"published {number(row['published'])}"] if row["published"] is not None else []
@@ -144,8 +151,7 @@ def run_run(options: argparse.Namespace) -> int:
                 if written is not None:
                     write_page(known, folder)
         except Interrupted:
-            names = " ".join(options.claims)
-            print(f"stopped and saved; go on with: gencaps reproduce run {names}", file=sys.stderr)
+            print("stopped" if options.smoke else f"stopped and saved; go on with: {command_line()}", file=sys.stderr)
             return 130
     return 0
 
@@ -153,6 +159,7 @@ def run_run(options: argparse.Namespace) -> int:
 def run_judge(options: argparse.Namespace) -> int:
     """Trains or finds a judge and says how far it can be trusted."""
     from gencaps.engine.interrupt import Interrupted
+    from gencaps.engine.run import command_line
     from gencaps.engine.train import load_splits
     from gencaps.reproduce.judge import accuracies, get_judge, judge_recipe
 
@@ -160,7 +167,7 @@ def run_judge(options: argparse.Namespace) -> int:
     try:
         judge = get_judge(recipe, device=options.device, quiet=options.json)
     except Interrupted:
-        print(f"stopped and saved; go on with: gencaps judge {options.data}", file=sys.stderr)
+        print(f"stopped and saved; go on with: {command_line()}", file=sys.stderr)
         return 130
     names = judge.model.pictures.names if judge.model.pictures.labels == "attributes" else ("all classes",)
     each = accuracies(judge.model, load_splits(recipe).test).tolist()

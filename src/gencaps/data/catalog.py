@@ -168,7 +168,7 @@ def describe(spec: str, *, root: Path | None = None) -> Row:
         )
     entry = ENTRIES[name]
     pictures = sum(faces_asked(spec)) if name == "faces" else entry.pictures
-    found = ("affnist" in name and locate("affnist", root)) or (entry.found_as and locate(entry.found_as, root))
+    found = (name == "affnist" and locate(name, root)) or (entry.found_as and locate(entry.found_as, root))
     if entry.found_as is None:
         where = "built in"
     else:

@@ -44,7 +44,7 @@ def check(recipe: Recipe, splits: Splits, device: torch.device, world: int) -> C
     if batches.batch == world and any(isinstance(layer, _BatchNorm) for layer in model.modules()):
         raise GencapsError(
             f"train.batch is {recipe.train.batch}, which gives a process 1 picture, and batch normalisation needs 2 "
-            "or more: raise train.batch or choose another normalisation"
+            "or more: raise train.batch"
         )
     return model
 

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from gencaps.errors import GencapsError
 from gencaps.metrics.checks import refuse_unlike, refuse_unusable
-from gencaps.metrics.manifold import nearest
+from gencaps.metrics.neighbors import nearest
 
 UNLABELLED = -1
 

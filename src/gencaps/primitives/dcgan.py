@@ -18,7 +18,7 @@ def halvings(size: int) -> int:
         if size % 2:
             raise GencapsError(f"pictures of {size << count} px cannot be halved down to 4 to 8: give --train.size 32")
         size, count = size // 2, count + 1
-    if size < 4 or count == 0:
+    if count == 0:
         raise GencapsError(f"pictures of {size << count} px are too small for a GAN: give --train.size 28 or more")
     return count
 

@@ -190,6 +190,9 @@ def _make(cls: Any, values: Mapping[str, Any], where: str) -> Any:
     target = values.get("target")
     if isinstance(target, list):
         values = {**values, "target": tuple(map(float, target))}
+    # TOML writes whole numbers without a point
+    real = ("published", "published_sd", "target")
+    values = {k: float(v) if k in real and type(v) is int else v for k, v in values.items()}
     try:
         return cls(**values)
     except TypeError as error:

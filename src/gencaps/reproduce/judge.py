@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from gencaps.baselines.resnet.model import ResNet
 from gencaps.data.cache import cache_folder
+from gencaps.data.catalog import ENTRIES
 from gencaps.data.images import ImageSet
 from gencaps.data.splits import split_record
 from gencaps.engine.evaluate import evaluate, pixels
@@ -78,12 +79,16 @@ def judge_recipe(data: str, *, size: int | None = None, seed: int = 0, smoke: bo
     """Gives the recipe of a set's judge: its own preset where there is one, else the small one."""
     known = presets("resnet")
     preset = "small" if smoke or data not in known else data
-    train: dict[str, object] = {"valid": 0.0, "samples_every": 0}
-    if size is not None:
-        train["size"] = size
+    # a set's own preset is taken as it is, so that the judge whose accuracy is claimed is the one that judges
+    train: dict[str, object] = {"valid": 0.0, "samples_every": 0} if preset == "small" else {}
     if smoke:
         train["epochs"] = SMOKE_EPOCHS
-    return make_recipe("resnet", preset=preset, data=data, seed=seed, overrides={"train": train})
+    recipe = make_recipe("resnet", preset=preset, data=data, seed=seed, overrides={"train": train})
+    entry = ENTRIES.get(data.partition(":")[0])
+    # the set's own size said aloud must not make another judge
+    if size is None or size == (recipe.train.size or (entry and entry.size)):
+        return recipe
+    return replace(recipe, train=replace(recipe.train, size=size))
 
 
 def judge_path(recipe: Recipe, folder: Path | None = None) -> Path:
@@ -96,9 +101,7 @@ def judge_path(recipe: Recipe, folder: Path | None = None) -> Path:
 
 def get_judge(recipe: Recipe, *, folder: Path | None = None, device: str = "auto", quiet: bool = False) -> Judge:
     """Gives a judge from the cache, trained first where it is not there."""
-    path = judge_path(recipe, folder)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return as_judge(ensure_trained(recipe, path, device=device, quiet=quiet))
+    return as_judge(ensure_trained(recipe, judge_path(recipe, folder), device=device, quiet=quiet))
 
 
 def as_judge(trained: Trained) -> Judge:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import statistics
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,7 +103,8 @@ def _fault(found: Any, claim: Claim) -> str | None:
         return "its 'ours' has no list of values"
     if claim.kind == "value" and not ours["values"]:
         return "it has no values"
-    numbers = all(type(value) in (int, float) and math.isfinite(value) for value in ours["values"])
+    # a whole number may be longer than a float can be
+    numbers = all(type(value) in (int, float) and abs(value) <= sys.float_info.max for value in ours["values"])
     return None if numbers else "its values are not all finite numbers"
 
 
@@ -169,7 +170,7 @@ def rows(
     listed = []
     for claim in claims:
         found = None if claim.kind == "cited" else read_result(folder, claim)
-        facts = None if found is None else {k: v for k, v in found.items() if k not in FIELDS and k != "about"}
+        facts = None if found is None else {k: v for k, v in found.items() if k in (*MEASURED, "notes", "picture")}
         values = None if found is None else found["ours"]["values"]
         one = row(claim, values, facts, rival_mean(book, claim, folder))
         if values is None and needs and claim.id in needs:
@@ -178,9 +179,15 @@ def rows(
     return listed
 
 
+def renew(book: Book, claim: Claim, folder: Path) -> None:
+    """Writes a claim's result again with today's verdict, after the rival that it is against was measured."""
+    if read_result(folder, claim) is not None:
+        write_atomically(path_of(folder, claim), json.dumps(rows(book, [claim], folder)[0], indent=2) + "\n")
+
+
 def rival_mean(book: Book, claim: Claim, folder: Path) -> float | None:
     """Gives the mean of the claim that a claim is against, where it was measured."""
     if claim.against is None:
         return None
     found = read_result(folder, book.claim(claim.against))
-    return None if found is None else found["ours"]["mean"]
+    return None if found is None else Ours(tuple(found["ours"]["values"])).mean

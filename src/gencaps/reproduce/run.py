@@ -19,7 +19,7 @@ from gencaps.reproduce.claims import Book, Claim, TrainingRun
 from gencaps.reproduce.hand import lacking
 from gencaps.reproduce.judge import Judge, get_judge, judge_path, judge_recipe
 from gencaps.reproduce.measures import FIGURES, MEASURES
-from gencaps.reproduce.results import picture_of, rival_mean, row, write_result
+from gencaps.reproduce.results import path_of, picture_of, read_result, renew, rival_mean, row, write_result
 from gencaps.reproduce.subject import Measured, Subject
 from gencaps.reproduce.training import ensure_trained, recipe_of, training_seconds
 
@@ -45,7 +45,6 @@ class Bench:
         """Gives one seed of a run, trained now where it is missing."""
         recipe = recipe_of(run, seed, smoke=self.smoke)
         folder = judge_path(recipe, self.judges) if run.judge else self.runs / run.name / f"seed-{seed}"
-        folder.parent.mkdir(parents=True, exist_ok=True)
         return ensure_trained(recipe, folder, device=self.device, quiet=self.quiet)
 
     def judge(self, run: Run) -> Judge:
@@ -73,6 +72,7 @@ def run_claims(
     """Measures claims; those of the same models and the same measure share one measurement."""
     for claim in claims:
         refuse(claim, bench)
+        _refuse_loss(claim, bench, seeds)
     key = lambda claim: (claim.runs, (claim.measure or "").partition(":")[0], claim.kind)  # noqa: E731
     for _, group in groupby(sorted(claims, key=key), key):
         yield from _run_group(list(group), bench, seeds, say)
@@ -93,6 +93,31 @@ def refuse(claim: Claim, bench: Bench) -> None:
     needed = None if bench.smoke else lacking(bench.book, claim)
     if needed is not None:
         raise GencapsError(f"'{claim.id}' needs data that is not here: {needed}")
+
+
+def runnable(claims: Sequence[Claim], bench: Bench) -> tuple[list[Claim], list[str]]:
+    """Parts claims into those that can be run here and the reasons why others cannot."""
+    able: list[Claim] = []
+    reasons: list[str] = []
+    for claim in claims:
+        try:
+            refuse(claim, bench)
+            able.append(claim)
+        except GencapsError as error:
+            reasons.append(str(error))
+    return able, reasons
+
+
+def _refuse_loss(claim: Claim, bench: Bench, seeds: int | None) -> None:
+    """Refuses to put fewer seeds where more were measured."""
+    if bench.smoke or seeds is None or claim.kind != "value":
+        return
+    found = read_result(bench.results, claim)
+    if found is not None and len(found["ours"]["values"]) > seeds:
+        raise GencapsError(
+            f"{path_of(bench.results, claim)} holds {len(found['ours']['values'])} seeds and --seeds {seeds} would "
+            "replace it: ask for as many, or give another --results"
+        )
 
 
 def _run_group(group: list[Claim], bench: Bench, seeds: int | None, say: Callable[[str], None]) -> Iterator[Outcome]:
@@ -121,6 +146,8 @@ def _finish(
     claim: Claim, bench: Bench, found: list[Measured], subject: Subject, facts: dict[str, Any], seeds: int | None
 ) -> Outcome:
     quantity = (claim.measure or "").partition(":")[2]
+    if not bench.smoke:
+        bench.results.mkdir(parents=True, exist_ok=True)
     command = f"{claim.command} --seeds {seeds}" if seeds and claim.kind == "value" else claim.command
     facts = {**facts, "command": command}
     values: list[float] = []
@@ -137,8 +164,10 @@ def _finish(
     rival = rival_mean(bench.book, claim, bench.results)
     if bench.smoke:
         return Outcome(claim, row(claim, values, facts, rival), None)
-    bench.results.mkdir(parents=True, exist_ok=True)
     path = write_result(bench.results, claim, values, facts, rival)
+    for other in bench.book.claims.values():
+        if other.against == claim.id:
+            renew(bench.book, other, bench.results)
     return Outcome(claim, row(claim, values, facts, rival), path)
 
 

@@ -19,11 +19,12 @@ def classification(subject: Subject) -> Measured:
     test = subject.splits.test
     seen = evaluate(subject.model, test)
     assert seen.accuracy is not None
+    assert seen.correct is not None
     assert seen.predicted is not None
     assert seen.presence is not None
     values = {
         "accuracy_percent": 100 * seen.accuracy,
-        "error_percent": 100 * (1 - seen.accuracy),
+        "error_percent": 100 * (seen.images - seen.correct) / seen.images,
         "balanced_percent": 100 * balanced_accuracy(seen.predicted, test.y, len(test.names)),
     }
     # presences that are lengths of capsules are no probabilities: they need not sum to one
