@@ -59,7 +59,7 @@ def test_the_table_is_json_with_every_key(capsys: pytest.CaptureFixture[str]) ->
 def test_the_table_is_markdown_with_what_was_measured(capsys: pytest.CaptureFixture[str], results: Path) -> None:
     write_result(results, book().claims[JUDGED], [99.0, 99.2], FACTS, None)  # its target is 99.5
     said = ask(capsys, "reproduce", "table", JUDGED, "--results", results)
-    assert "| `variational.judge.mnist` | accuracy, % |  | ≥ 99.5 | 99.1 ± 0.1414 | **missed** |" in said
+    assert "| `variational.judge.mnist` | accuracy, % |  | ≥ 99.5 | 99.1 ± 0.14 | **missed** |" in said
     assert "1 claims: 1 missed" in said
     assert not (results / "RESULTS.md").exists()
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.distributions import Normal, kl_divergence
 
-from gencaps.primitives.gaussian import kl_to_standard_normal, log_prob, sample
+from gencaps.primitives.gaussian import bounded_log_var, kl_to_standard_normal, log_prob, sample
 
 
 def _normal(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -98,3 +98,22 @@ def test_small_sigma_gives_no_nan(dtype: torch.dtype, log_var: float, distance: 
     for tensor in (value, x.grad, mean.grad, spread.grad):
         assert tensor is not None
         assert torch.isfinite(tensor).all()
+
+
+def test_bounded_log_var_changes_little_near_zero_and_never_leaves_its_bounds() -> None:
+    raw = torch.tensor([-1e6, -40.0, -1.0, 0.0, 1.0, 40.0, 1e6])
+    # 10 tanh(0.1) = 0.99668, 10 tanh(4) = 9.9933
+    expected = torch.tensor([-10.0, -9.9933, -0.99668, 0.0, 0.99668, 9.9933, 10.0])
+    torch.testing.assert_close(bounded_log_var(raw), expected, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("start", [-30.0, 30.0])
+def test_a_capsule_beyond_the_bounds_comes_back_to_the_prior(start: float) -> None:
+    """With a hard clamp its gradient would be 0 and it would stay where it is."""
+    raw = torch.full((1, 4), start, requires_grad=True)
+    optimizer = torch.optim.Adam([raw], lr=1.0)
+    for _ in range(2000):
+        optimizer.zero_grad()
+        kl_to_standard_normal(torch.zeros(1, 4), bounded_log_var(raw)).sum().backward()
+        optimizer.step()
+    assert kl_to_standard_normal(torch.zeros(1, 4), bounded_log_var(raw)).item() < 0.1

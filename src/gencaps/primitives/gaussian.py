@@ -8,6 +8,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+LARGEST = 10.0
+"""Bound of |log sigma^2|: far outside what a picture needs, and far inside what float32 can exponentiate."""
+
+
+def bounded_log_var(raw: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
+    """Keeps log sigma^2 within +-10, smoothly: ``10 tanh(raw / 10)``.
+
+    A hard clamp has no gradient outside its bounds: a capsule that strays there, as happens at a high learning
+    rate, never comes back.
+    """
+    return LARGEST * torch.tanh(raw / LARGEST)
+
 
 def kl_to_standard_normal(
     mu: Float[Tensor, "*batch dim"], log_var: Float[Tensor, "*batch dim"]

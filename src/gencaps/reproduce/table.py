@@ -30,7 +30,7 @@ def number(value: float | None) -> str:
     """Writes a number with the digits that matter."""
     if value is None:
         return ""
-    return f"{value:.0f}" if value == round(value) and abs(value) >= 100 else f"{value:.4g}"
+    return f"{value:.0f}" if value == round(value) and abs(value) >= 100 else f"{value:.5g}"
 
 
 def bar(row: dict[str, Any]) -> str:
@@ -53,8 +53,8 @@ def ours(row: dict[str, Any]) -> str:
         return ""
     if found["mean"] is None:
         return "picture"
-    spread = f" ± {number(found['sd'])}" if found["sd"] is not None else ""
-    return f"{number(found['mean'])}{spread}"
+    spread = f" ± {found['sd']:.2g}" if found["sd"] is not None else ""
+    return f"{found['mean']:.4g}{spread}"
 
 
 def markdown(listed: Sequence[dict[str, Any]]) -> str:
@@ -96,7 +96,7 @@ def page(listed: Sequence[dict[str, Any]], folder: Path) -> str:
             parts.append(markdown(done) + "\n")
         notes = sorted({note for row in done for note in row.get("notes") or ()})
         parts += [f"- {note}" for note in notes] + ([""] if notes else [])
-        rest = [row for row in own if row["ours"] is None]
+        rest = sorted((row for row in own if row["ours"] is None), key=group_of)
         for name, group in groupby(rest, group_of):
             kept = list(group)
             parts.append(f"<details><summary>{name}: {summary(kept)}</summary>\n\n{markdown(kept)}\n\n</details>\n")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from gencaps.baselines.vae.config import VAEConfig
 from gencaps.model import CapsuleModel, Labelling, Losses, PictureInfo, Pictures, Step, averaged
-from gencaps.primitives.gaussian import kl_to_standard_normal, sample
+from gencaps.primitives.gaussian import bounded_log_var, kl_to_standard_normal, sample
 from gencaps.primitives.likelihoods import LIKELIHOODS
 from gencaps.primitives.networks import dense_decoder, dense_layers
 from gencaps.primitives.noise import Noise
@@ -45,7 +45,7 @@ class VAE(CapsuleModel):
     def encode(self, x: Pictures) -> Posterior:
         """Maps pictures to N(mu, sigma^2)."""
         mu, log_var = self.encoder(x).float().chunk(2, 1)
-        return Posterior(mu, log_var.clamp(-10.0, 10.0))  # beyond it float32 overflows before the loss objects
+        return Posterior(mu, bounded_log_var(log_var))
 
     def decode(self, z: Latent) -> Pictures:
         """Paints z, values 0 to 1."""

@@ -13,7 +13,7 @@ from gencaps.errors import GencapsError
 from gencaps.model import CapsuleModel, Classified, Losses, PictureInfo, Pictures, Step, averaged
 from gencaps.papers.variational.config import VariationalConfig
 from gencaps.papers.variational.networks import convolutional_encoder
-from gencaps.primitives.gaussian import kl_to_standard_normal, sample
+from gencaps.primitives.gaussian import bounded_log_var, kl_to_standard_normal, sample
 from gencaps.primitives.likelihoods import LIKELIHOODS
 from gencaps.primitives.losses import kl_margin_loss
 from gencaps.primitives.networks import dense_decoder
@@ -87,8 +87,7 @@ class VariationalCapsules(CapsuleModel):
         """Maps pictures to every entity's N(mu, sigma^2) and its KL to the prior, Eq. (2)."""
         # half precision ends here: log sigma^2 is exponentiated and a KL of 0.2 is compared with one of 200
         mu, log_var = self.encoder(x).float().unflatten(1, (2, self.entities, self.config.dim)).unbind(1)
-        # e^±10 is far outside what a picture needs; beyond it float32 overflows long before the loss objects
-        log_var = log_var.clamp(-10.0, 10.0)
+        log_var = bounded_log_var(log_var)
         return Posterior(mu, log_var, kl_to_standard_normal(mu, log_var))
 
     def activate(self, capsules: Capsules, active: Int[Tensor, "batch"]) -> Masked:
