@@ -38,10 +38,10 @@ class Mirror(Bare):
     def reconstruct(self, x: Pictures, noise: Noise | None = None) -> Pictures:
         return x.flip(-1)
 
-    def resample(self, x: Pictures, noise: Noise) -> Pictures:
+    def resample(self, x: Pictures, noise: Noise, only: Tensor | None = None) -> Pictures:
         return x + self.weight
 
-    def interpolate(self, start: Pictures, end: Pictures, steps: int) -> Tensor:
+    def interpolate(self, start: Pictures, end: Pictures, steps: int, only: Tensor | None = None) -> Tensor:
         return torch.stack([torch.lerp(start, end, share) for share in torch.linspace(0, 1, steps)], 1)
 
 
@@ -215,7 +215,7 @@ def test_painted_pictures_can_be_looked_at_and_saved(tmp_path: Path, model: Caps
 
 
 def test_can_lists_what_the_model_has_methods_for(model: Capsules) -> None:
-    assert model.can == ("classify", "encode", "reconstruct", "generate", "resample", "interpolate")
+    assert model.can == ("classify", "encode", "reconstruct", "generate", "edit", "resample", "interpolate")
     assert Capsules(Bare()).can == ()
     assert Capsules(Mirror()).can == ("reconstruct", "resample", "interpolate")
     assert Capsules(Painter()).can == ("generate",)
@@ -228,6 +228,7 @@ CALLS: dict[str, Callable[[Capsules], object]] = {
     "reconstruct": lambda m: m.reconstruct(np.zeros((8, 8))),
     "generate": lambda m: m.generate(),
     "score": lambda m: m.score(np.zeros((8, 8))),
+    "edit": lambda m: m.edit(np.zeros((8, 8)), "3"),
     "resample": lambda m: m.resample(np.zeros((8, 8))),
     "interpolate": lambda m: m.interpolate(np.zeros((8, 8)), np.ones((8, 8))),
 }
@@ -260,7 +261,7 @@ def test_a_model_that_cannot_classify_still_paints() -> None:
 def test_the_name_of_a_model_says_what_it_knows_and_can(model: Capsules) -> None:
     assert repr(model) == (
         "Capsules(variational on digits: 10 classes, 8 px grey; "
-        "can classify, encode, reconstruct, generate, resample, interpolate)"
+        "can classify, encode, reconstruct, generate, edit, resample, interpolate)"
     )
 
 

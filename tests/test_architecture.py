@@ -22,6 +22,7 @@ ROOMS = [
     "metrics",
     "figures",
     "model",
+    "wishes",
     "papers",
     "baselines",
     "systems",

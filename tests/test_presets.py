@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from gencaps.data.catalog import ENTRIES
 from gencaps.engine.pretrained import build
 from gencaps.engine.recipe import make_recipe, presets
 from gencaps.model import PictureInfo, Step
@@ -24,11 +25,15 @@ def test_preset_parses_and_says_what_it_is_for(paper: str, preset: str) -> None:
 @pytest.mark.parametrize(("paper", "preset"), EVERY)
 def test_preset_builds_a_model_with_a_finite_loss(paper: str, preset: str) -> None:
     recipe = make_recipe(paper, preset=preset)
-    model = build(paper, recipe.model, PictureInfo(1, 28, tuple("0123456789"), data="mnist"))
+    entry = ENTRIES[recipe.data]
+    size, names = recipe.train.size or entry.size, tuple(map(str, range(entry.classes)))
+    model = build(paper, recipe.model, PictureInfo(entry.channels, size, names, entry.labels, recipe.data))
+    x = torch.rand(4, entry.channels, size, size)
+    y = torch.arange(4) if entry.labels == "classes" else torch.randint(0, 2, (4, entry.classes))
     for stage in model.stages():
         for player in model.players(stage.name):
             step = Step(Noise(0), player, stage.name)
-            losses = model.losses(torch.rand(4, 1, 28, 28), torch.arange(4), step)
+            losses = model.losses(x, y, step)
             assert losses.total.isfinite()
 
 

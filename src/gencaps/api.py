@@ -21,6 +21,7 @@ from gencaps.model import (
     ABILITIES,
     CapsuleModel,
     Classifies,
+    Edits,
     Encodes,
     Generates,
     Interpolates,
@@ -31,7 +32,8 @@ from gencaps.model import (
     Scores,
     abilities,
 )
-from gencaps.primitives.noise import Noise
+from gencaps.primitives.noise import Noise, mix_seed
+from gencaps.wishes import Wishes, as_states, marked, read_wishes
 
 Ability = TypeVar("Ability")
 
@@ -95,8 +97,11 @@ class Capsules:
         return self.model
 
     def _seen(self, x: Tensor) -> list[str]:
-        """Labels pictures with what they show; a model that cannot tell leaves the labels empty."""
-        return self.classify(x).label if isinstance(self.model, Classifies) else [""] * len(x)
+        """Labels pictures with what they show, in a few words; a model that cannot tell leaves the labels empty."""
+        if not isinstance(self.model, Classifies):
+            return [""] * len(x)
+        seen = self.classify(x).label
+        return seen if self.info.labels == "classes" else [_few(text) for text in seen]
 
     @torch.no_grad()
     def classify(self, pictures: Given) -> Classification:
@@ -126,21 +131,65 @@ class Capsules:
         return Painted(self._able(Reconstructs).reconstruct(x, noise).cpu(), self._seen(x), 1)
 
     @torch.no_grad()
-    def generate(self, classes: str | int | Iterable[Any] | None = None, *, n: int = 8, seed: int = 0) -> Painted:
-        """Paints ``n`` new pictures of each class asked for, by name or index; of all classes if none is named.
+    def generate(
+        self,
+        classes: str | int | Iterable[Any] | None = None,
+        *,
+        attributes: Wishes | None = None,
+        like: Given | None = None,
+        n: int = 8,
+        seed: int = 0,
+    ) -> Painted:
+        """Paints ``n`` new pictures of each class asked for, or of the attributes asked for.
 
-        A model without classes, such as a GAN, paints ``n`` pictures of whatever it likes.
+        Args:
+            classes: by name or index; of all classes if none is named.
+            attributes: ``"Eyeglasses=1,Smiling=0"`` or a mapping; the others are as ``like`` shows them, or as they
+                were most often in training.
+            like: pictures whose own attributes (or classes) are painted anew.
+            n: pictures of each. A model without labels, such as a GAN, paints ``n`` of whatever it likes.
+            seed: same seed, same pictures.
         """
         if n < 1:
             raise GencapsError(f"n is {n}; ask for at least 1 picture of each class")
+        noise = Noise(seed, self.model.device)
         if isinstance(self.model, Samples) and not isinstance(self.model, Generates):
-            if classes is not None:
-                raise GencapsError(f"this {self.model.paper} model knows no classes: leave them out")
-            return Painted(self.model.sample(n, Noise(seed, self.model.device)).cpu(), [""], n)
-        chosen = range(len(self.names)) if classes is None else self.indices(classes)
-        y = torch.tensor(list(chosen), device=self.model.device).repeat_interleave(n)
-        made = self._able(Generates).generate(y, Noise(seed, self.model.device))
-        return Painted(made.cpu(), [self.names[i] for i in chosen], n)
+            if classes is not None or attributes is not None or like is not None:
+                raise GencapsError(
+                    f"this {self.model.paper} model paints what it likes: it knows no classes, leave them out"
+                )
+            return Painted(self.model.sample(n, noise).cpu(), [""], n)
+        y, labels = self._asked(classes, attributes, like)
+        made = self._able(Generates).generate(y.repeat_interleave(n, 0), noise)
+        return Painted(made.cpu(), labels, n)
+
+    def _asked(
+        self, classes: str | int | Iterable[Any] | None, attributes: Wishes | None, like: Given | None
+    ) -> tuple[Tensor, list[str]]:
+        """Gives the labels to paint, one a row, and what to call the rows."""
+        device, of_classes = self.model.device, self.info.labels == "classes"
+        if attributes is not None and of_classes:
+            raise GencapsError("this model has classes, no attributes: ask for classes")
+        if classes is not None and not of_classes:
+            raise GencapsError(f"this model has attributes, no classes: ask for attributes, such as {self.names[0]}=1")
+        if classes is not None and like is not None:
+            raise GencapsError("both classes and a picture to be like were given: choose one")
+        if like is not None:
+            x = self.pictures(like)
+            y, labels = self._able(Classifies).classify(x).label, self._seen(x)
+        elif of_classes:
+            chosen = list(range(len(self.names)) if classes is None else self.indices(classes))
+            return torch.tensor(chosen, device=device), [self.names[i] for i in chosen]
+        else:
+            usual = getattr(self.model, "usual", None)
+            y = torch.zeros(1, len(self.names), dtype=torch.long, device=device) if usual is None else usual()
+            labels = [""]
+        if attributes is not None:
+            wishes = read_wishes(attributes, self.info)
+            states = as_states(wishes, len(self.names), len(y), device)
+            y = torch.where(states < 0, y.long(), states)
+            labels = [", ".join(f"{self.names[g]}={s}" for g, s in wishes.items())] * len(y)
+        return y, labels
 
     @torch.no_grad()
     def score(self, pictures: Given) -> Float[Tensor, "n"]:
@@ -148,23 +197,73 @@ class Capsules:
         return self._able(Scores).score(self.pictures(pictures)).cpu()
 
     @torch.no_grad()
-    def resample(self, pictures: Given, *, n: int = 8, seed: int = 0) -> Painted:
-        """Paints what each picture shows in ``n`` other styles."""
+    def edit(
+        self,
+        pictures: Given,
+        wishes: Wishes,
+        *,
+        styles: int = 0,
+        intensity: float | Iterable[float] = 1.0,
+        sample: bool = False,
+        seed: int = 0,
+    ) -> Painted:
+        """Paints each picture with something changed and the rest kept; a row a picture.
+
+        Args:
+            wishes: ``"Eyeglasses=1,Smiling=0"`` or a mapping; of a model with classes the class to become.
+            styles: how many styles of the change to draw; 0 paints it once, in its plainest form.
+            intensity: how far to go, from 0 (as it is) to 1; several give a strip.
+            sample: draws what is kept from its posterior instead of painting its mean: livelier, less exact.
+            seed: same seed, same pictures.
+        """
+        editor = self._able(Edits)
+        if styles < 0:
+            raise GencapsError(f"styles is {styles}; ask for 0 (the plainest form) or more")
+        shares = [intensity] if isinstance(intensity, int | float) else list(intensity)
+        if not shares or any(not 0 <= share <= 1 for share in shares):
+            raise GencapsError(f"intensity is {intensity}; it goes from 0 to 1")
+        x, groups = self.pictures(pictures), 1 if self.info.labels == "classes" else len(self.names)
+        wanted = read_wishes(wishes, self.info)
+        every, device = max(1, styles), x.device
+        states = as_states(wanted, groups, len(x) * every, device)
+        columns = [
+            editor.edit(
+                x.repeat_interleave(every, 0),
+                states,
+                # the same numbers at every intensity: one style grows stronger
+                Noise(mix_seed(seed, "style"), device) if styles else None,
+                Noise(mix_seed(seed, "kept"), device) if sample else None,
+                float(share),
+            )
+            for share in shares
+        ]
+        made = torch.stack(columns, 1).flatten(0, 1)
+        return Painted(made.cpu(), self._seen(x), every * len(shares))
+
+    @torch.no_grad()
+    def resample(
+        self, pictures: Given, *, only: str | Iterable[str] | None = None, n: int = 8, seed: int = 0
+    ) -> Painted:
+        """Paints what each picture shows in ``n`` other styles: of all that it shows, or of some attributes only."""
         if n < 1:
             raise GencapsError(f"n is {n}; ask for at least 1 picture in another style")
         x = self.pictures(pictures)
-        made = self._able(Resamples).resample(x.repeat_interleave(n, 0), Noise(seed, x.device))
+        mask = None if only is None else marked(only, self.info, len(x) * n, x.device)
+        made = self._able(Resamples).resample(x.repeat_interleave(n, 0), Noise(seed, x.device), mask)
         return Painted(made.cpu(), self._seen(x), n)
 
     @torch.no_grad()
-    def interpolate(self, start: Given, end: Given, *, steps: int = 8) -> Painted:
-        """Walks from each start to its end picture in equal steps through the capsules."""
+    def interpolate(
+        self, start: Given, end: Given, *, only: str | Iterable[str] | None = None, steps: int = 8
+    ) -> Painted:
+        """Walks from each start to its end picture in equal steps, in all that they show or in some attributes only."""
         if steps < 2:
             raise GencapsError(f"steps is {steps}; a walk needs at least 2")
         first, last = self.pictures(start), self.pictures(end)
         if len(first) != len(last):
             raise GencapsError(f"{len(first)} pictures to start from and {len(last)} to end at: give as many of both")
-        walk = self._able(Interpolates).interpolate(first, last, steps)
+        mask = None if only is None else marked(only, self.info, len(first), first.device)
+        walk = self._able(Interpolates).interpolate(first, last, steps, mask)
         ends = zip(self._seen(first), self._seen(last), strict=True)
         return Painted(walk.flatten(0, 1).cpu(), [f"{a} to {b}" if a or b else "" for a, b in ends], steps)
 
@@ -186,6 +285,12 @@ class Capsules:
     def save_pretrained(self, folder: str | Path) -> Path:
         """Writes a model folder that ``gencaps.load`` reads."""
         return save_pretrained(self.model, folder)
+
+
+def _few(text: str, most: int = 3) -> str:
+    """Cuts a list of attributes to its first few."""
+    names = text.split(", ")
+    return text if len(names) <= most else f"{', '.join(names[:most])}, +{len(names) - most}"
 
 
 def load(model: str | Path, device: str = "auto") -> Capsules:

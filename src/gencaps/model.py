@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float, Integer
+from jaxtyping import Bool, Float, Integer
 from torch import Tensor, nn
 
 from gencaps.data.images import ImageSet, Labels
@@ -172,9 +172,23 @@ class Scores(Protocol):
 
 @runtime_checkable
 class Resamples(Protocol):
-    """Paints the same entities in other styles, drawn from the prior."""
+    """Paints the same entities in other styles, drawn from the prior: all of them, or only the marked groups."""
 
-    def resample(self, x: Pictures, noise: Noise) -> Pictures: ...
+    def resample(self, x: Pictures, noise: Noise, only: Bool[Tensor, "batch groups"] | None = None) -> Pictures: ...
+
+
+@runtime_checkable
+class Edits(Protocol):
+    """Paints a picture with some entities changed (``wanted``, -1 where kept) and the rest left alone."""
+
+    def edit(
+        self,
+        x: Pictures,
+        wanted: Integer[Tensor, "batch groups"],
+        style: Noise | None = None,
+        noise: Noise | None = None,
+        intensity: float = 1.0,
+    ) -> Pictures: ...
 
 
 @runtime_checkable
@@ -182,7 +196,7 @@ class Interpolates(Protocol):
     """Walks from one picture to another through the capsules."""
 
     def interpolate(
-        self, start: Pictures, end: Pictures, steps: int
+        self, start: Pictures, end: Pictures, steps: int, only: Bool[Tensor, "batch groups"] | None = None
     ) -> Float[Tensor, "batch steps channels height width"]: ...
 
 
@@ -193,6 +207,7 @@ ABILITIES: dict[str, type] = {
     "generate": Generates,
     "sample": Samples,
     "score": Scores,
+    "edit": Edits,
     "resample": Resamples,
     "interpolate": Interpolates,
 }

@@ -37,13 +37,6 @@ def one_picture_each(here: Path) -> None:
     write_classes(here / "pets", {"cat": 1, "dog": 1})
 
 
-def attributes(here: Path) -> None:
-    (here / "pets").mkdir()
-    for i in range(4):
-        picture(i).save(here / "pets" / f"{i}.png")
-    (here / "pets" / "list.csv").write_text("file,hat\n" + "".join(f"{i}.png,{i % 2}\n" for i in range(4)))
-
-
 def nothing(here: Path) -> None:
     pass
 
@@ -82,7 +75,6 @@ NOT_TRAINED: dict[str, tuple[Callable[[Path], object], list[str], tuple[str, ...
     "the home of nobody": (nothing, ["--data", "folder:~nobody-at-all/x"], ("nobody-at-all", "folder:PATH")),
     "pictures that are not square": (tall_mnist, MNIST, ("'mnist'", "9 x 12", "--train.size 9")),
     "nothing left to test on": (one_picture_each, PETS, ("folder:pets", "no pictures to test on", "add some")),
-    "attributes for classes": (attributes, PETS, ("'folder:pets' has attributes", "choose a set")),
     # other settings
     "a setting without a value": (nothing, ["--model.dim", "--data", "digits"], ("--model.dim needs a value",)),
     "an option in place of a setting": (nothing, ["--epochs", "3"], ("'--epochs'", "'--train.epochs'?")),
@@ -124,14 +116,6 @@ def test_what_cannot_be_trained_is_told_in_one_line_and_leaves_nothing(
     assert contents(place) == before
     assert not Path("run").exists()
     assert not list(tmp_path.rglob("*.part"))  # good pictures may be kept decoded, but whole
-
-
-def test_synthetic_faces_are_refused_before_a_folder_is_made(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    line = refused(capsys, *TRAIN, "--data", "faces:20", "--train.size", "32")
-    assert "'faces' has attributes" in line
-    assert not Path("run").exists()
 
 
 def animated(here: Path) -> None:

@@ -60,7 +60,7 @@ def test_the_table_is_markdown_with_what_was_measured(capsys: pytest.CaptureFixt
     write_result(results, book().claims[JUDGED], [99.0, 99.2], FACTS, None)  # its target is 99.5
     said = ask(capsys, "reproduce", "table", JUDGED, "--results", results)
     assert "| `variational.judge.mnist` | accuracy, % |  | ≥ 99.5 | 99.1 ± 0.14 | **missed** |" in said
-    assert "1 claims: 1 missed" in said
+    assert "1 claim: 1 missed" in said
     assert not (results / "RESULTS.md").exists()
 
 
@@ -131,7 +131,7 @@ def test_a_smoke_run_says_that_the_path_works_and_leaves_nothing(
 ) -> None:
     said = ask(capsys, "reproduce", "run", "variational.mnist.error-recon", "--smoke", "--device", "cpu", "--quiet")
     assert said.startswith("variational.mnist.error-recon: ")
-    assert "smoke: the path works, nothing was written" in said
+    assert "smoke, on small stand-in data: nothing was written" in said
     assert list(place.iterdir()) == []
     assert not (tmp_path / "cache" / "judges").exists()
 

@@ -43,7 +43,7 @@ def test_the_path_of_every_claim_works(key: Key, bench: Bench) -> None:
     claims, said = GROUPS[key], []
     outcomes = list(run_claims(claims, bench, say=said.append))
     assert [outcome.claim for outcome in outcomes] == claims
-    assert len(said) == 1  # one seed
+    assert len([line for line in said if not line.startswith("measuring")]) == 1  # one seed
     for claim, row, written in outcomes:
         assert written is None
         values = row["ours"]["values"]
@@ -51,5 +51,5 @@ def test_the_path_of_every_claim_works(key: Key, bench: Bench) -> None:
         assert all(math.isfinite(value) for value in values)
         assert "picture" not in row
     assert not bench.results.exists()
-    judged = key[1] == "generation"
+    judged = key[1] in ("generation", "edits", "styles")
     assert all(("the judge reads" in " ".join(row.get("notes", ()))) == judged for _, row, _ in outcomes)

@@ -1,4 +1,4 @@
-"""The commands that put a question to a trained model: classify, reconstruct, generate, resample, interpolate."""
+"""The commands that put a question to a trained model: classify, reconstruct, generate, edit, resample, interpolate."""
 
 from __future__ import annotations
 
@@ -27,17 +27,30 @@ def add_parsers(commands: Any) -> None:
 
     generate = _command(commands, "generate", "paint new pictures", run_generate)
     generate.add_argument("--classes", metavar="A,B", help="classes by name (default: all)")
-    generate.add_argument("--n", type=_count, default=8, metavar="N", help="pictures of each class (8)")
+    generate.add_argument("--attributes", metavar="A=1,B=0", help="attributes by name (others: as they mostly are)")
+    generate.add_argument("--like", metavar="PICTURE", help="take the attributes or the class of a picture")
+    generate.add_argument("--n", type=_count, default=8, metavar="N", help="pictures of each (8)")
     _out(generate)
+
+    edit = _command(commands, "edit", "change something in pictures and keep the rest", run_edit)
+    _pictures(edit)
+    edit.add_argument("--set", required=True, metavar="A=1,B=0", help="attributes to switch, or the class to become")
+    edit.add_argument("--styles", type=_count, default=0, metavar="N", help="draw N styles of the change")
+    edit.add_argument("--intensity", type=_share, metavar="0..1", help="how far to go (1)")
+    edit.add_argument("--steps", type=_count, metavar="N", help="a strip of N intensities from 0 to 1")
+    edit.add_argument("--sample", action="store_true", help="draw what is kept from its posterior, not its mean")
+    _out(edit)
 
     resample = _command(commands, "resample", "paint what pictures show in other styles", run_resample)
     _pictures(resample)
+    resample.add_argument("--only", metavar="A,B", help="these attributes only (default: all that is shown)")
     resample.add_argument("--n", type=_count, default=8, metavar="N", help="styles of each picture (8)")
     _out(resample)
 
     interpolate = _command(commands, "interpolate", "walk from one picture to another", run_interpolate)
     interpolate.add_argument("start", metavar="A", help="the picture to start from")
     interpolate.add_argument("end", metavar="B", help="the picture to end at")
+    interpolate.add_argument("--only", metavar="A,B", help="these attributes only (default: all)")
     interpolate.add_argument("--steps", type=_count, default=8, metavar="N", help="pictures in the walk (8)")
     interpolate.add_argument("--invert", action="store_true", help=_INVERT)
     _out(interpolate)
@@ -55,6 +68,16 @@ def _count(text: str) -> int:
     if number > MOST:
         raise argparse.ArgumentTypeError(f"{number} is more than {MOST:,}")
     return number
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number") from None
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not from 0 to 1")
+    return share
 
 
 _INVERT = "swap dark and light first (for dark ink on white paper)"
@@ -105,7 +128,20 @@ def _files(given: list[str]) -> list[Path]:
 
 def _read(model: Capsules, files: list[Path], invert: bool) -> Any:
     x = model.pictures(files)
+    _say_scaled(model, files)
     return 1.0 - x if invert else x
+
+
+def _say_scaled(model: Capsules, files: list[Path]) -> None:
+    """Says which pictures were scaled, cropped or changed in colour to fit the model."""
+    from gencaps.data.pictures import read_header
+
+    size, grey = model.info.size, model.info.channels == 1
+    other = [file for file in files if (seen := read_header(file)) and (seen.width, seen.height) != (size, size)]
+    if other:
+        more = f" and {len(other) - 1} more" if len(other) > 1 else ""
+        kind = "grey" if grey else "colour"
+        print(f"note: {other[0]}{more} was scaled to the model's {size} x {size} px, {kind}", file=sys.stderr)
 
 
 def _show(painted: Painted, options: argparse.Namespace, **facts: Any) -> None:
@@ -121,7 +157,8 @@ def _show(painted: Painted, options: argparse.Namespace, **facts: Any) -> None:
     if options.json:
         print(json.dumps({**said, "out": None if options.out is None else str(options.out)}))
     elif options.out is not None:
-        print(f"wrote {options.out}: {', '.join(painted.labels[:12])}")
+        shown = ", ".join(filter(None, painted.labels[:12]))
+        print(f"wrote {options.out}{': ' if shown else ''}{shown}")
     else:
         draw(painted)
 
@@ -175,13 +212,35 @@ def run_generate(options: argparse.Namespace) -> None:
     """Paints new pictures of the classes asked for."""
     model = _load(options)
     classes = None if options.classes is None else [word.strip() for word in options.classes.split(",")]
-    _show(model.generate(classes, n=options.n, seed=options.seed), options, seed=options.seed)
+    made = model.generate(classes, attributes=options.attributes, like=options.like, n=options.n, seed=options.seed)
+    _show(made, options, seed=options.seed)
+
+
+def run_edit(options: argparse.Namespace) -> None:
+    """Paints each picture beside itself with something changed: original, painted again, then the edits."""
+    import torch
+
+    from gencaps.api import Painted
+
+    if options.steps is not None and (options.intensity is not None or options.steps < 2):
+        raise GencapsError("--steps goes from 0 to 1 in 2 or more steps: leave --intensity out")
+    model, files = _load(options), _files(options.pictures)
+    x = _read(model, files, options.invert)
+    intensity: Any = 1.0 if options.intensity is None else options.intensity
+    if options.steps is not None:
+        intensity = torch.linspace(0, 1, options.steps).tolist()
+    made = model.edit(
+        x, options.set, styles=options.styles, intensity=intensity, sample=options.sample, seed=options.seed
+    )
+    again = model.reconstruct(x)
+    rows = torch.cat([x.cpu()[:, None], again.pictures[:, None], made.pictures.unflatten(0, (len(x), -1))], 1)
+    _show(Painted(rows.flatten(0, 1), made.labels, 2 + made.columns), options, set=options.set, seed=options.seed)
 
 
 def run_resample(options: argparse.Namespace) -> None:
     """Paints what each picture shows in other styles."""
     model, files = _load(options), _files(options.pictures)
-    made = model.resample(_read(model, files, options.invert), n=options.n, seed=options.seed)
+    made = model.resample(_read(model, files, options.invert), only=options.only, n=options.n, seed=options.seed)
     _show(made, options, seed=options.seed)
 
 
@@ -189,4 +248,4 @@ def run_interpolate(options: argparse.Namespace) -> None:
     """Walks from one picture to another."""
     model = _load(options)
     start, end = (_read(model, [Path(p)], options.invert) for p in (options.start, options.end))
-    _show(model.interpolate(start, end, steps=options.steps), options)
+    _show(model.interpolate(start, end, only=options.only, steps=options.steps), options)

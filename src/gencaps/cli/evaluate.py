@@ -55,6 +55,8 @@ def run(options: argparse.Namespace) -> None:
     print(f"{options.model} on {spec}, {options.part} part: {seen['images']} pictures, {seen['seconds']:.1f} s")
     if seen["accuracy"] is not None:
         print(f"accuracy {100 * seen['accuracy']:.2f} %   error {seen['error_percent']:.2f} %")
+    if seen["accuracy"] is None and seen["mse"] is None:
+        print(f"a {model.paper} model neither classifies nor reconstructs: look at what it paints (gencaps generate)")
     if seen["mse"] is not None:
         print(f"reconstruction: mean squared error {seen['mse']:.5f} a pixel")
 

@@ -71,8 +71,10 @@ def _chosen(options: argparse.Namespace) -> tuple[Any, Any, Path]:
     known = book()
     claims = known.matching(options.claims) if options.claims else list(known.claims.values())
     folder = options.results or RESULTS
-    if options.results is not None and not folder.is_dir() and options.what != "run":
-        raise GencapsError(f"there is no folder {folder}: give the one that gencaps reproduce run wrote to")
+    if not folder.is_dir() and options.what != "run":
+        if options.results is not None:
+            raise GencapsError(f"there is no folder {folder}: give the one that gencaps reproduce run wrote to")
+        print(f"note: there is no {folder} here, so nothing counts as run; --results says where it is", file=sys.stderr)
     return known, claims, folder
 
 
@@ -144,7 +146,7 @@ def run_run(options: argparse.Namespace) -> int:
             for claim, row, written in run_claims(claims, bench, seeds=options.seeds, say=say):
                 shown = [f"published {number(row['published'])}"] if row["published"] is not None else []
                 shown += [f"to reach {bar(row)}"] if bar(row) else []
-                state = "smoke: the path works, nothing was written" if options.smoke else row["state"]
+                state = "smoke, on small stand-in data: nothing was written" if options.smoke else row["state"]
                 print(f"{claim.id}: {ours(row)} ({', '.join([*shown, state])})")
                 for note in () if options.smoke else row.get("notes", ()):
                     print(f"  {note}")

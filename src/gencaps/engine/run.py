@@ -129,11 +129,18 @@ def _commit() -> str:
         return os.environ["GENCAPS_COMMIT"]
     try:
         done = subprocess.run(
-            ["git", "-C", str(here), "rev-parse", "--short", "HEAD"],
+            ["git", "-C", str(here.parent), "rev-parse", "--short", "HEAD"],
             capture_output=True,
             text=True,
             timeout=5,
         )
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
-    return done.stdout.strip() or "unknown"
+    if not done.stdout.strip():
+        return "unknown"
+    changed = subprocess.run(
+        ["git", "-C", str(here.parent), "status", "--porcelain", "--untracked-files=no", "."],
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip() + ("-dirty" if changed.stdout.strip() else "")

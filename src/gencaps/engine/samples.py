@@ -23,6 +23,13 @@ def class_grid(model: CapsuleModel, rows: int, columns: int, noise: Noise) -> to
     return model.generate(labels, noise).unflatten(0, (rows, columns))
 
 
+def attribute_grid(model: CapsuleModel, splits: Splits, rows: int, columns: int, noise: Noise) -> torch.Tensor:
+    """Generates a row of pictures with the attributes of each of the first training pictures."""
+    assert isinstance(model, Generates)
+    y = splits.train.y[:rows].to(model.device).repeat_interleave(columns, 0)
+    return model.generate(y, noise).unflatten(0, (-1, columns))
+
+
 @torch.no_grad()
 def write_samples(model: CapsuleModel, splits: Splits, run: Run, log: RunLog, name: str, step: int) -> None:
     """Writes a grid of generated and one of reconstructed pictures into the run's samples folder."""
@@ -33,6 +40,8 @@ def write_samples(model: CapsuleModel, splits: Splits, run: Run, log: RunLog, na
         rows = min(ROWS, len(model.pictures.names))
         made = class_grid(model, rows, COLUMNS, noise)
         image = grid(made.flatten(0, 1), COLUMNS, row_labels=model.pictures.names[:rows])
+    elif isinstance(model, Generates):
+        image = grid(attribute_grid(model, splits, ROWS, COLUMNS, noise).flatten(0, 1), COLUMNS)
     elif isinstance(model, Samples):
         image = grid(model.sample(ROWS * COLUMNS, noise), COLUMNS)
     if image is not None:

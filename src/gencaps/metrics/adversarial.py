@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gencaps.errors import GencapsError
-from gencaps.metrics.checks import refuse_unusable
+from gencaps.metrics.checks import refuse_shape, refuse_uneven, refuse_unusable
 
 THRESHOLD = 0.5
 """A score at or above it calls a picture real."""
@@ -60,6 +60,7 @@ def generative_adversarial_metric(
     on_gan = _share_fake(capsule_on_gan_samples, "CapsuleGAN on the GAN's samples")
     gan_test = 1 - _share_fake(gan_on_test, "the GAN on the test set")
     capsule_test = 1 - _share_fake(capsule_on_test, "CapsuleGAN on the test set")
+    refuse_uneven(gan_on_test, capsule_on_test, "the GAN's scores of the test set", "CapsuleGAN's")
     r_samples = _ratio(on_capsule, on_gan, "calls a single sample of the other fake")
     r_test = _ratio(gan_test, capsule_test, "calls a single test picture real")
     who = verdict(r_samples, r_test, tolerance)
@@ -72,6 +73,10 @@ def verdict(r_samples: float, r_test: float, tolerance: float = ABOUT_ONE) -> Ve
     The GAN when ``r_samples > 1`` and ``r_test`` is about 1; else they tie: discriminators that do not know real
     pictures equally well cannot judge samples.
     """
+    if not (r_samples >= 0 and r_test >= 0 and tolerance >= 0):  # so written, a NaN is refused too
+        raise GencapsError(
+            f"r_samples {r_samples:g} and r_test {r_test:g} within {tolerance:g} have no verdict; give each at least 0"
+        )
     # 1.05 - 1 is a little more than 0.05 in binary; the edges named in the docs belong to the range
     if abs(r_test - 1) > tolerance + 1e-9 or r_samples == 1:
         return "tie"
@@ -79,6 +84,7 @@ def verdict(r_samples: float, r_test: float, tolerance: float = ABOUT_ONE) -> Ve
 
 
 def _share_fake(scores: Float[Tensor, "n"], name: str) -> float:
+    refuse_shape(scores, "n", f"the scores of {name}")
     refuse_unusable(scores, name, what="scores")
     low, high = scores.min().item(), scores.max().item()
     if low < 0 or high > 1:

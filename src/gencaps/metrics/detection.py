@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gencaps.metrics.checks import refuse_unusable
+from gencaps.metrics.checks import refuse_shape, refuse_unusable
 
 
 def auroc(inside: Float[Tensor, "n"], outside: Float[Tensor, "m"]) -> float:
@@ -19,6 +19,8 @@ def auroc(inside: Float[Tensor, "n"], outside: Float[Tensor, "m"]) -> float:
         inside: s, the scores of known pictures, higher where the model knows more.
         outside: t, the scores of pictures from another data set.
     """
+    refuse_shape(inside, "n", "the scores of the known set")
+    refuse_shape(outside, "m", "the scores of the foreign set")
     refuse_unusable(inside, "the known set", what="scores")
     refuse_unusable(outside, "the foreign set", what="scores")
     s, t = inside.detach().double(), outside.detach().double().sort().values

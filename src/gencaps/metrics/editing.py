@@ -10,7 +10,7 @@ from jaxtyping import Float, Integer
 from torch import Tensor
 
 from gencaps.errors import GencapsError
-from gencaps.metrics.checks import refuse_unusable
+from gencaps.metrics.checks import refuse_shape, refuse_unpaired, refuse_unusable
 
 
 class Edited(NamedTuple):
@@ -38,6 +38,7 @@ def edited(
         target: the attribute that was edited.
         entailed: attributes that change with it by nature (Male: beard, ...), left out of ``kept``.
     """
+    refuse_unpaired(before, after, "n attributes", ("the readings before the edit", "those after"))
     refuse_unusable(before, "the edited set", what="readings")
     attributes = before.shape[1]
     for one in (target, *entailed):
@@ -55,6 +56,7 @@ def edited(
 
 def mean_pairwise_distance(features: Float[Tensor, "pictures draws features"]) -> Float[Tensor, "pictures"]:
     """Gives the mean Euclidean distance between two different draws of each picture."""
+    refuse_shape(features, "pictures draws features", "the features of the draws")
     refuse_unusable(features, "the set of draws")
     draws = features.shape[1]
     if draws < 2:

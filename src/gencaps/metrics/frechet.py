@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gencaps.metrics.checks import refuse_unlike, refuse_unusable
+from gencaps.metrics.checks import refuse_shape, refuse_unlike, refuse_unusable
 
 
 class Moments(NamedTuple):
@@ -20,6 +20,7 @@ class Moments(NamedTuple):
 
 def moments(features: Float[Tensor, "n features"], name: str = "the set") -> Moments:
     """Gives the mean and the unbiased covariance (over ``n - 1``) in float64."""
+    refuse_shape(features, "n features", f"the features of {name}")
     refuse_unusable(features, name, least=2)
     features = features.double()
     mu = features.mean(0)

@@ -9,7 +9,15 @@ from jaxtyping import Float, Int, Integer
 from torch import Tensor
 
 from gencaps.errors import GencapsError
-from gencaps.metrics.checks import refuse_improbable, refuse_labels, refuse_unlike, refuse_unusable
+from gencaps.metrics.checks import (
+    refuse_improbable,
+    refuse_labels,
+    refuse_shape,
+    refuse_uneven,
+    refuse_unlike,
+    refuse_unpaired,
+    refuse_unusable,
+)
 from gencaps.metrics.classification import accuracy
 
 
@@ -21,6 +29,7 @@ def _counts(read: Integer[Tensor, "groups samples"], classes: int) -> Int[Tensor
 
 def class_shares(read: Integer[Tensor, "n"], classes: int) -> Float[Tensor, "classes"]:
     """Gives the share of the pictures that is read as each class."""
+    refuse_shape(read, "n", "the classes read")
     refuse_unusable(read, "the generated set")
     refuse_labels(read, classes, "the generated set")
     return _counts(read[None], classes)[0].double() / len(read)
@@ -33,12 +42,15 @@ def rarest_share(read: Integer[Tensor, "n"], classes: int) -> float:
 
 def read_as_asked(read: Integer[Tensor, "n"], asked: Integer[Tensor, "n"]) -> float:
     """Gives the share of pictures that is read as the class asked for."""
+    refuse_unpaired(read, asked, names=("the classes read", "those asked for"))
     refuse_unusable(read, "the generated set")
     return accuracy(read, asked)
 
 
 def sure_share(probabilities: Float[Tensor, "n classes"], threshold: float = 0.9) -> float:
     """Gives the share of pictures to one of whose classes the judge gives more than the threshold."""
+    if not 0 <= threshold <= 1:
+        raise GencapsError(f"a threshold of {threshold:g} is no probability; give one from 0 to 1")
     refuse_improbable(probabilities, "the generated set")
     return (probabilities.double().amax(1) > threshold).double().mean().item()
 
@@ -48,6 +60,8 @@ def _total_variance(
 ) -> Float[Tensor, "classes"]:
     """Gives for each class the unbiased variance summed over the features."""
     refuse_unusable(features, name)
+    refuse_shape(y, "n", f"the labels of {name}")
+    refuse_uneven(features, y, f"the features of {name}", "its labels")
     refuse_labels(y, classes, name)
     f, y, total = features.detach().double(), y.to(features.device), []
     for k in range(classes):
@@ -92,6 +106,7 @@ def specialisation(read: Integer[Tensor, "capsules samples"], classes: int) -> S
 
     A capsule is led by one class: by the lowest where several are read equally often.
     """
+    refuse_shape(read, "capsules samples", "the classes read")
     refuse_unusable(read, "the set of capsules")
     refuse_labels(read, classes, "the generated set")
     samples = read.shape[1]
@@ -109,7 +124,10 @@ def purity(assigned: Integer[Tensor, "n"], true: Integer[Tensor, "n"]) -> float:
 
     1/n sum_g max_k #{i: assigned_i = g, true_i = k} (Manning et al., 2008, Eq. 16.1); groups may have any numbers.
     """
+    refuse_unpaired(assigned, true, names=("the groups", "the labels"))
     refuse_unusable(assigned, "the grouped set")
+    if int(true.min()) < 0:
+        raise GencapsError(f"label {int(true.min())} is no class; leave pictures without a label out of both")
     groups, group = assigned.long().unique(return_inverse=True)
     classes, label = true.long().unique(return_inverse=True)
     pairs = torch.bincount(group * len(classes) + label, minlength=len(groups) * len(classes))

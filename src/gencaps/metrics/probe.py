@@ -10,7 +10,7 @@ from jaxtyping import Float, Int, Integer
 from torch import Tensor
 
 from gencaps.errors import GencapsError
-from gencaps.metrics.checks import refuse_labels, refuse_unlike, refuse_unusable
+from gencaps.metrics.checks import refuse_labels, refuse_shape, refuse_uneven, refuse_unlike, refuse_unusable
 from gencaps.metrics.classification import accuracy
 
 STEEPNESS = 1e-8
@@ -83,6 +83,9 @@ def _refuse_training(features: Float[Tensor, "n features"], y: Integer[Tensor, "
     """Refuses what no probe of this many classes can be fitted on."""
     if not 0 < c < float("inf"):
         raise GencapsError(f"a probe cannot be fitted with C = {c:g}; give a number above 0")
+    refuse_shape(features, "n features", "the features of the probe's training set")
+    refuse_shape(y, "n", "the labels of the probe's training set")
+    refuse_uneven(features, y, "the features of the probe's training set", "its labels")
     refuse_unusable(features, "the probe's training set", max(classes, 1))
     refuse_labels(y, classes, "the probe's training set")
     missing = sorted(set(range(classes)) - set(y.unique().tolist()))

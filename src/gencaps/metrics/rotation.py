@@ -12,7 +12,7 @@ from torch import Tensor
 from gencaps.data.splits import generator_of
 from gencaps.data.transforms import rotate
 from gencaps.errors import GencapsError
-from gencaps.metrics.checks import refuse_unusable
+from gencaps.metrics.checks import refuse_fractions, refuse_shape, refuse_uneven, refuse_unusable
 
 ANGLES = (0.0, 45.0, 90.0, 135.0, 180.0)
 
@@ -36,6 +36,10 @@ def rotation_sweep(
         angles: theta, in degrees.
         batch: pictures turned and read at a time.
     """
+    refuse_shape(x, "n channels height width", "the pictures to turn")
+    refuse_shape(y, "n", "the labels of the set to turn")
+    refuse_fractions(y, "the labels of the set to turn")
+    refuse_uneven(x, y, "the pictures to turn", "the labels of the set to turn")
     refuse_unusable(y, "the set to turn")
     if batch < 1:
         raise GencapsError(f"pictures cannot be read {batch} at a time; give a batch of at least 1")

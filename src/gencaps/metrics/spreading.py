@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gencaps.errors import GencapsError
-from gencaps.metrics.checks import refuse_unlike, refuse_unusable
+from gencaps.metrics.checks import refuse_fractions, refuse_shape, refuse_unlike, refuse_unusable
 from gencaps.metrics.neighbors import nearest
 
 UNLABELLED = -1
@@ -116,6 +116,9 @@ def _likeliest(distributions: Float[Tensor, "n classes"], y: Int[Tensor, "n_labe
 
 
 def _refuse(x: Tensor, y: Tensor, classes: int, neighbors: int, alpha: float) -> None:
+    refuse_shape(x, "n features", "the features of the points")
+    refuse_shape(y, "n", "the labels of the points")
+    refuse_fractions(y, "the labels of the points")
     refuse_unusable(x, "the points")
     if len(x) != len(y):
         raise GencapsError(f"{len(x)} points have {len(y)} labels; give one each, -1 for none")

@@ -11,7 +11,7 @@ from gencaps.baselines.pixel_svm import PixelSVM
 from gencaps.data.images import ImageSet, Splits
 from gencaps.engine.evaluate import Evaluation, pixels
 from gencaps.engine.run import Run
-from gencaps.engine.samples import class_grid
+from gencaps.engine.samples import attribute_grid, class_grid
 from gencaps.model import CapsuleModel, Generates, Interpolates, Reconstructs, Samples, count_parameters
 from gencaps.primitives.noise import Noise, mix_seed
 from gencaps.report.content import Hard, ReportContent
@@ -35,6 +35,8 @@ def collect(run: Run, model: CapsuleModel, splits: Splits, seen: Evaluation) -> 
         samples = class_grid(model, min(20, len(info.names)), DRAWS, noise)
         if info.size <= 32:
             judged = judge(model, splits, noise)
+    elif isinstance(model, Generates):
+        samples = attribute_grid(model, splits, LIKED, DRAWS, noise)
     elif isinstance(model, Samples):
         samples = model.sample(LIKED * DRAWS, noise).unflatten(0, (LIKED, DRAWS))
     if isinstance(model, Reconstructs):
@@ -54,7 +56,7 @@ def collect(run: Run, model: CapsuleModel, splits: Splits, seen: Evaluation) -> 
         real=None if reconstructed is None else first.cpu(),
         reconstructed=_cpu(reconstructed),
         samples=_cpu(samples),
-        asked=isinstance(model, Generates),
+        asked=isinstance(model, Generates) and info.labels == "classes",
         interpolations=_cpu(interpolations),
         hardest=hardest(seen, splits.test),
         config=run.recipe.to_yaml(),

@@ -67,7 +67,7 @@ def pairs(content: ReportContent) -> Section | None:
         f"<li>{img(real, f'real picture {i}')}{img(again, f'picture {i}, reconstructed')}</li>"
         for i, (real, again) in enumerate(zip(content.real[:n], content.reconstructed[:n], strict=True), 1)
     )
-    say = "Above, a real picture. Below, the same one painted again from nothing but its capsules."
+    say = "Above, a real picture. Below, the same one painted again from nothing but its code."
     return Section("reconstructed", "Real beside reconstructed", say, f'<ul class="pairs">{figures}</ul>')
 
 
@@ -101,7 +101,9 @@ def training(content: ReportContent) -> Section | None:
         return None
     known = [s.name for s in losses.series if s.name in TERMS]
     terms = "".join(f"<div><dt>{n}</dt><dd>{TERMS[n]}</dd></div>" for n in known)
-    say = "How the model learned: the loss should fall, the accuracy rise. Point at a curve to read its values."
+    rival = any(s.name.startswith("discriminator") for s in losses.series)
+    how = "two players hold each other in balance" if rival else "the loss should fall, the accuracy rise"
+    say = f"How the model learned: {how}. Point at a curve to read its values."
     glossary = f'<dl class="terms">{terms}</dl>' if terms else ""
     return Section("training", "Training", say, f'<div class="charts">{"".join(charts)}</div>{glossary}')
 

@@ -98,9 +98,9 @@ class Book:
     def claim(self, name: str) -> Claim:
         """Finds a claim by its id."""
         if name not in self.claims:
-            raise GencapsError(
-                f"there is no claim '{name}'{nearest(name, self.claims)}; gencaps reproduce list shows all"
-            )
+            near = nearest(name.lower(), [*self.claims, *ROOMS])
+            offer = near if "did you mean" in near else f" (papers: {', '.join(ROOMS)})"
+            raise GencapsError(f"there is no claim '{name}'{offer}; gencaps reproduce list shows all")
         return self.claims[name]
 
     def matching(self, patterns: Iterable[str]) -> list[Claim]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ from gencaps.reproduce.results import path_of, picture_of, read_result, renew, r
 from gencaps.reproduce.subject import Measured, Subject
 from gencaps.reproduce.training import ensure_trained, recipe_of, training_seconds
 
+OF_ATTRIBUTES = ("attributes:", "edits:")
+"""Measures whose quantities are named after a set's attributes."""
 RESULTS, RUNS = Path("docs/results"), Path("runs/reproduce")
 
 
@@ -70,9 +73,12 @@ def run_claims(
     claims: Sequence[Claim], bench: Bench, *, seeds: int | None = None, say: Callable[[str], None] = print
 ) -> Iterator[Outcome]:
     """Measures claims; those of the same models and the same measure share one measurement."""
+    choose_device(bench.device)  # refused before anything is said or done
     for claim in claims:
         refuse(claim, bench)
         _refuse_loss(claim, bench, seeds)
+    if not bench.smoke:
+        _refuse_folder(bench.results)
     key = lambda claim: (claim.runs, (claim.measure or "").partition(":")[0], claim.kind)  # noqa: E731
     for _, group in groupby(sorted(claims, key=key), key):
         yield from _run_group(list(group), bench, seeds, say)
@@ -93,6 +99,16 @@ def refuse(claim: Claim, bench: Bench) -> None:
     needed = None if bench.smoke else lacking(bench.book, claim)
     if needed is not None:
         raise GencapsError(f"'{claim.id}' needs data that is not here: {needed}")
+
+
+def _refuse_folder(folder: Path) -> None:
+    """Refuses a results' folder that cannot be written to, before hours are spent on what should go there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise GencapsError(f"results cannot go to {folder}: {error.strerror}; give another --results") from None
 
 
 def runnable(claims: Sequence[Claim], bench: Bench) -> tuple[list[Claim], list[str]]:
@@ -134,6 +150,7 @@ def _run_group(group: list[Claim], bench: Bench, seeds: int | None, say: Callabl
         subject = Subject(trained, seed, bench.judge, bench.smoke)
         started_s = time.perf_counter()
         if group[0].kind == "value":
+            say(f"measuring {(group[0].measure or '').partition(':')[0]}")
             found.append(MEASURES[(group[0].measure or "").partition(":")[0]](subject))
         seconds += time.perf_counter() - started_s
     assert subject is not None
@@ -146,8 +163,6 @@ def _finish(
     claim: Claim, bench: Bench, found: list[Measured], subject: Subject, facts: dict[str, Any], seeds: int | None
 ) -> Outcome:
     quantity = (claim.measure or "").partition(":")[2]
-    if not bench.smoke:
-        bench.results.mkdir(parents=True, exist_ok=True)
     command = f"{claim.command} --seeds {seeds}" if seeds and claim.kind == "value" else claim.command
     facts = {**facts, "command": command}
     values: list[float] = []
@@ -158,6 +173,8 @@ def _finish(
             folder = bench.runs if "celeba" in claim.data else bench.results
             facts["picture"] = save_picture(picture, picture_of(folder, claim)).name
     else:
+        if bench.smoke and (claim.measure or "").startswith(OF_ATTRIBUTES) and quantity not in found[0].values:
+            quantity = next(iter(found[0].values))  # the stand-in faces have other attributes
         values = [pick(one, quantity, claim) for one in found]
         notes = sorted({note for one in found for note in one.notes})
         facts |= {"notes": notes} if notes else {}

@@ -57,6 +57,19 @@ def ours(row: dict[str, Any]) -> str:
     return f"{found['mean']:.4g}{spread}"
 
 
+def mark(row: dict[str, Any]) -> str:
+    """Writes how a claim stands; what had nothing to reach was only measured."""
+    return "measured" if row["state"] == "met" and row["met"] is None else MARKS[row["state"]]
+
+
+def unsteady(row: dict[str, Any]) -> str | None:
+    """Says so where the seeds of a result disagree widely: its mean then says little, and a verdict on it less."""
+    values = (row["ours"] or {}).get("values") or []
+    if len(values) < 2 or max(values) <= 2 * min(values):
+        return None
+    return f"the seeds of `{row['claim']}` disagree: {', '.join(number(value) for value in values)}"
+
+
 def markdown(listed: Sequence[dict[str, Any]]) -> str:
     """Writes rows as one Markdown table."""
     lines = ["| claim | metric | published | target | ours | state |", "|---|---|---|---|---|---|"]
@@ -64,7 +77,7 @@ def markdown(listed: Sequence[dict[str, Any]]) -> str:
         published = number(row["published"]) + (
             f" ± {number(row['published_sd'])}" if row["published_sd"] is not None else ""
         )
-        cells = (f"`{row['claim']}`", row["metric"], published, bar(row), ours(row), MARKS[row["state"]])
+        cells = (f"`{row['claim']}`", row["metric"], published, bar(row), ours(row), mark(row))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -72,7 +85,9 @@ def markdown(listed: Sequence[dict[str, Any]]) -> str:
 def summary(listed: Sequence[dict[str, Any]]) -> str:
     """Counts the states in one line."""
     counts = {state: sum(row["state"] == state for row in listed) for state in MARKS}
-    return f"{len(listed)} claims: " + ", ".join(f"{n} {state}" for state, n in counts.items() if n)
+    return f"{len(listed)} claim{'s' * (len(listed) != 1)}: " + ", ".join(
+        f"{n} {state}" for state, n in counts.items() if n
+    )
 
 
 def group_of(row: dict[str, Any]) -> str:
@@ -95,6 +110,7 @@ def page(listed: Sequence[dict[str, Any]], folder: Path) -> str:
         if done:
             parts.append(markdown(done) + "\n")
         notes = sorted({note for row in done for note in row.get("notes") or ()})
+        notes += [note for row in done if (note := unsteady(row))]
         parts += [f"- {note}" for note in notes] + ([""] if notes else [])
         rest = sorted((row for row in own if row["ours"] is None), key=group_of)
         for name, group in groupby(rest, group_of):

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from gencaps.errors import GencapsError
 from gencaps.model import PictureInfo, Step, abilities
 from gencaps.papers.variational.config import VariationalConfig
-from gencaps.papers.variational.model import VariationalCapsules, keep
+from gencaps.papers.variational.entities import keep
+from gencaps.papers.variational.model import VariationalCapsules
 from gencaps.primitives.noise import Noise
 
 SMALL = VariationalConfig(dim=4, widths=(8, 8), strides=(1, 2), kernel=3, decoder=(16,))
@@ -27,7 +28,7 @@ def step(seed: int = 0) -> Step:
 
 def test_keep_zeroes_all_but_the_active_capsule() -> None:
     capsules = torch.arange(1.0, 13.0).reshape(2, 3, 2)
-    kept = keep(capsules, torch.tensor([2, 0]))
+    kept = keep(capsules, torch.tensor([[False, False, True], [True, False, False]]))
     assert kept.tolist() == [[[0, 0], [0, 0], [5, 6]], [[7, 8], [0, 0], [0, 0]]]
 
 
@@ -47,7 +48,7 @@ def test_decoder_sees_every_capsule_not_one() -> None:
     first = next(m for m in model.decoder if isinstance(m, torch.nn.Linear))
     assert first.in_features == 3 * 4
     z = torch.ones(1, 3, 4)
-    a, b = (model.decode(keep(z, torch.tensor([k]))) for k in (0, 1))
+    a, b = (model.decode(model.activate(z, torch.tensor([[k]]))) for k in (0, 1))
     assert (a - b).abs().max() > 1e-3
 
 
@@ -91,8 +92,9 @@ def test_averaged_reconstruction_weighs_the_same_at_every_size() -> None:
 
 def test_flag_tells_which_capsule_is_active() -> None:
     """At the prior's mean all capsules are zero: only the flag can say which class is meant."""
-    z, y = torch.zeros(2, 3, 4), torch.tensor([0, 2])
-    assert keep(z, y, flag=True)[..., -1].tolist() == [[1, 0, 0], [0, 0, 1]]
+    z, y = torch.zeros(2, 3, 4), torch.tensor([[0], [2]])
+    mask = torch.tensor([[True, False, False], [False, False, True]])
+    assert keep(z, mask, flag=True)[..., -1].tolist() == [[1, 0, 0], [0, 0, 1]]
     plain, flagged = (make(VariationalConfig(4, (8,), (2,), decoder=(16,), flag=f)) for f in (False, True))
     assert torch.equal(*plain.decode(plain.activate(z, y)))
     assert not torch.equal(*flagged.decode(flagged.activate(z, y)))
@@ -197,12 +199,10 @@ def test_extreme_pictures_give_finite_losses_and_gradients() -> None:
 
 
 def test_abilities_are_found_by_protocol() -> None:
-    assert abilities(make()) == ("classify", "encode", "reconstruct", "generate", "resample", "interpolate")
+    assert abilities(make()) == ("classify", "encode", "reconstruct", "generate", "edit", "resample", "interpolate")
 
 
-def test_attributes_and_one_class_are_refused() -> None:
-    with pytest.raises(GencapsError, match="attributes"):
-        VariationalCapsules(SMALL, PictureInfo(1, 8, ("a", "b"), "attributes", "faces"))
+def test_one_class_is_refused() -> None:
     with pytest.raises(GencapsError, match="at least 2"):
         VariationalCapsules(SMALL, PictureInfo(1, 8, ("a",)))
 

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from gencaps.baselines.vae.config import VAEConfig
+from gencaps.errors import GencapsError
 from gencaps.model import CapsuleModel, Labelling, Losses, PictureInfo, Pictures, Step, averaged
 from gencaps.primitives.gaussian import bounded_log_var, kl_to_standard_normal, sample
 from gencaps.primitives.likelihoods import LIKELIHOODS
@@ -72,9 +73,11 @@ class VAE(CapsuleModel):
         return self.decode(noise.normal(n, self.config.latent))
 
     def interpolate(
-        self, start: Pictures, end: Pictures, steps: int
+        self, start: Pictures, end: Pictures, steps: int, only: Tensor | None = None
     ) -> Float[Tensor, "batch steps channels height width"]:
         """Walks in a straight line between two pictures' means."""
+        if only is not None:
+            raise GencapsError("a VAE has no capsules for single attributes: walk in all of them")
         share = torch.linspace(0, 1, steps, device=start.device)[:, None]
         walk = torch.lerp(self.encode(start).mu[:, None], self.encode(end).mu[:, None], share)
         return self.decode(walk.flatten(0, 1)).unflatten(0, (len(start), steps))

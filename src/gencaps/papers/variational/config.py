@@ -10,20 +10,20 @@ from gencaps.errors import GencapsError
 
 @dataclass(frozen=True)
 class VariationalConfig:
-    """Variational capsules for classes; the defaults are the network of section 4.2 (Huang et al., 2018)."""
+    """Variational capsules; the defaults are the network for classes of section 4.2 (Huang et al., 2018)."""
 
     dim: int = 16
     """Numbers in a capsule."""
     widths: tuple[int, ...] = (256, 256, 256)
-    """Channels of the encoder's convolutions."""
+    """Channels of the encoder's convolutions, or of its residual stages."""
     strides: tuple[int, ...] = (1, 2, 2)
-    """Strides of the encoder's convolutions."""
+    """Strides of the convolutions; the residual encoder halves at every stage instead."""
     kernel: int = 5
-    """Side of the encoder's filters; odd."""
+    """Side of the convolutions' filters; odd."""
     norm: Literal["batch", "group", "none"] = "batch"
     """Normalisation after each convolution; the paper's is batch."""
     decoder: tuple[int, ...] = (512, 1024)
-    """Widths of the decoder's hidden layers."""
+    """Widths of the dense decoder's hidden layers, or channels of the other decoders' stages."""
     margin: float = 20.0
     """m in Eq. (3): the KL beyond which an absent capsule is left in peace."""
     down_weight: float = 0.5
@@ -35,12 +35,35 @@ class VariationalConfig:
     likelihood: Literal["mse", "bernoulli"] = "mse"
     """Half squared error, Eq. (4), or Bernoulli cross entropy."""
     mask: Literal["least-kl", "labels"] = "labels"
-    """Which capsule paints in training: the one of least KL (the paper) or the label's."""
+    """Which capsules paint in training: those of least KL (the paper) or the labels'."""
     flag: bool = False
-    """Hands the decoder a 1 beside the active capsule, so that one near 0 still says which it is."""
+    """Hands the decoder a 1 beside each active capsule, so that one near 0 still says which it is."""
+    rest: int = 0
+    """Capsules that are always on, for what no entity stands for (a background, a light); the paper has none."""
+    swap: float = 0.0
+    """Share of the active capsules that are drawn from the prior in training, so that each comes to paint its own
+    entity alone."""
+    encoder: Literal["convolutional", "residual"] = "convolutional"
+    """Plain convolutions (section 4.2), or residual stages and one group of filters an attribute (section 4.1)."""
+    painter: Literal["dense", "convolutional", "residual"] = "dense"
+    """The decoder: dense (section 4.2), doubling convolutions, or residual stages (section 4.1)."""
+    head: int = 256
+    """Channels that each attribute has to itself in the residual encoder."""
+    presence_weight: float = 0.0
+    """Weight of the cross entropy of the presences softmax(-KL); the paper has none."""
+    warmup: float = 0.0
+    """Share of training over which the present capsules' KL grows to its full weight."""
+    adversarial_weight: float = 0.0
+    """beta in Eq. (6): the weight of the adversary; 0 trains without one."""
+    discriminator: int = 64
+    """Channels of the discriminator's first layer."""
+    scales: int = 2
+    """Sizes at which the discriminator looks at a picture, each half of the one before."""
+    perceptual_weight: float = 0.0
+    """Weight of the perceptual loss, for a model that was given features."""
 
     def __post_init__(self) -> None:
-        for name in ("dim", "kernel"):
+        for name in ("dim", "kernel", "head", "discriminator", "scales"):
             if getattr(self, name) < 1:
                 raise GencapsError(f"model.{name} is {getattr(self, name)}; it must be at least 1")
         if self.kernel % 2 == 0:
@@ -48,13 +71,31 @@ class VariationalConfig:
         for name in ("widths", "strides", "decoder"):
             if any(value < 1 for value in getattr(self, name)):
                 raise GencapsError(f"model.{name} is {getattr(self, name)}; each must be at least 1")
-        if len(self.widths) != len(self.strides) or not self.widths:
+        if self.encoder == "convolutional" and (len(self.widths) != len(self.strides) or not self.widths):
             raise GencapsError(
                 f"model.widths has {len(self.widths)} entries and model.strides {len(self.strides)}; "
                 "give each convolution one of both"
             )
         if self.margin <= 0:
             raise GencapsError(f"model.margin is {self.margin}; it must be above 0")
-        for name in ("down_weight", "recon_weight"):
+        for name in _WEIGHTS:
             if getattr(self, name) < 0:
                 raise GencapsError(f"model.{name} is {getattr(self, name)}; it must not be negative")
+        if self.rest < 0:
+            raise GencapsError(f"model.rest is {self.rest}; it must be at least 0")
+        if not 0 <= self.swap < 1:
+            raise GencapsError(f"model.swap is {self.swap}; it must be from 0 to below 1")
+        if self.warmup > 1:
+            raise GencapsError(f"model.warmup is {self.warmup}; it is a share of training, from 0 to 1")
+        if self.adversarial_weight > 0 and self.recon_weight == 0:
+            raise GencapsError("model.adversarial_weight needs a reconstruction: raise model.recon_weight above 0")
+
+
+_WEIGHTS = (
+    "down_weight",
+    "recon_weight",
+    "presence_weight",
+    "warmup",
+    "adversarial_weight",
+    "perceptual_weight",
+)

@@ -1,18 +1,20 @@
-"""Variational capsules for classes: one network that classifies, reconstructs and generates."""
+"""Variational capsules: one network that classifies, reconstructs, generates and edits."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
-from torch.nn import functional as F
+from jaxtyping import Bool, Float, Integer
+from torch import Tensor, nn
 
-from gencaps.errors import GencapsError
-from gencaps.model import CapsuleModel, Classified, Losses, PictureInfo, Pictures, Step, averaged
+from gencaps.model import CapsuleModel, Classified, Labelling, Losses, PictureInfo, Pictures, Player, Step, averaged
 from gencaps.papers.variational.config import VariationalConfig
-from gencaps.papers.variational.networks import convolutional_encoder
+from gencaps.papers.variational.discriminator import MultiScaleDiscriminator, least_squares
+from gencaps.papers.variational.entities import Active, Entities, changed, keep
+from gencaps.papers.variational.networks import ResidualEncoder, convolutional_encoder, residual_decoder
+from gencaps.primitives.dcgan import dcgan_generator
 from gencaps.primitives.gaussian import bounded_log_var, kl_to_standard_normal, sample
 from gencaps.primitives.likelihoods import LIKELIHOODS
 from gencaps.primitives.losses import kl_margin_loss
@@ -22,6 +24,9 @@ from gencaps.primitives.noise import Noise
 Capsules = Float[Tensor, "batch entities dim"]
 Masked = Float[Tensor, "batch entities features"]
 """Capsules as the decoder takes them: all zero but the active ones, with or without a flag."""
+PerPicture = Float[Tensor, "batch"]
+Features = Callable[[Pictures], Tensor]
+"""What a perceptual loss compares: features of pictures."""
 
 
 class Posterior(NamedTuple):
@@ -33,23 +38,12 @@ class Posterior(NamedTuple):
     """Small where the entity is present."""
 
 
-def keep(capsules: Capsules, active: Int[Tensor, "batch"], flag: bool = False) -> Masked:
-    """Zeroes every capsule but the active one: M ⊙ C (Huang et al., 2018), section 3.2.
-
-    With ``flag`` each capsule gets one number more, 1 where it is active and 0 elsewhere.
-    """
-    mask: Bool[Tensor, "batch entities"] = F.one_hot(active, capsules.shape[1]).bool()
-    if flag:
-        capsules = F.pad(capsules, (0, 1), value=1.0)
-    return torch.where(mask[..., None], capsules, 0.0)
-
-
 class VariationalCapsules(CapsuleModel):
-    """Owns one Gaussian capsule a class; the class of least KL to N(0, I) is the one that a picture shows.
+    """Owns Gaussian capsules whose KL to N(0, I) says what a picture shows: one a class, or two an attribute.
 
-    (Huang et al., 2018), sections 3 and 4.2.
+    (Huang et al., 2018), sections 3 and 4.
 
-    Note: departs from section 3.2 where ``mask='labels'``: the label's capsule paints in training, because the
+    Note: departs from section 3.2 where ``mask='labels'``: the labels' capsules paint in training, because the
     capsule of least KL is the wrong one early on and teaches the decoder other classes' pictures.
 
     Note: departs from section 3.2 where ``flag=True``: without it a capsule at the prior's mean is all zeros, the
@@ -58,41 +52,42 @@ class VariationalCapsules(CapsuleModel):
 
     paper = "variational"
     title = "Variational capsules"
-    compiled = ("analyse", "repaint")
+    compiled = ("analyse", "repaint", "tell_apart")
 
-    def __init__(self, config: VariationalConfig, pictures: PictureInfo) -> None:
+    def __init__(self, config: VariationalConfig, pictures: PictureInfo, features: Features | None = None) -> None:
         super().__init__(config, pictures)
         self.config: VariationalConfig = config
-        if pictures.labels != "classes":
-            raise GencapsError(
-                f"'{pictures.data}' has attributes, and variational capsules take classes so far: "
-                "choose a set with one class a picture"
-            )
-        self.entities = len(pictures.names)
-        if self.entities < 2:
-            raise GencapsError(f"'{pictures.data}' has {self.entities} class; a classifier needs at least 2")
-        self.encoder = convolutional_encoder(
-            pictures.channels,
-            pictures.size,
-            config.widths,
-            config.strides,
-            config.kernel,
-            config.norm,
-            2 * self.entities * config.dim,
+        self.entities = Entities.of(pictures, config.rest)
+        self.features = features
+        self.encoder = make_encoder(config, pictures, self.entities)
+        self.decoder = make_decoder(config, pictures, self.entities)
+        self.discriminator = (
+            MultiScaleDiscriminator(pictures.channels, pictures.size, config.discriminator, config.scales)
+            if config.adversarial_weight > 0
+            else None
         )
-        features = self.entities * (config.dim + config.flag)
-        self.decoder = dense_decoder(features, config.decoder, pictures.channels, pictures.size)
+        self.register_buffer("shares", torch.full((self.entities.count,), 1 / self.entities.states))
+        self.shares: Float[Tensor, "entities"]
+        """How often each entity was there in training: what to paint where nothing was asked for."""
+
+    def players(self, stage: str) -> dict[str, Player]:
+        """Lets the discriminator, where there is one, move first."""
+        own = [*self.encoder.parameters(), *self.decoder.parameters()]
+        if self.discriminator is None:
+            return {"model": Player(own)}
+        return {"discriminator": Player(list(self.discriminator.parameters())), "model": Player(own)}
 
     def encode(self, x: Pictures) -> Posterior:
         """Maps pictures to every entity's N(mu, sigma^2) and its KL to the prior, Eq. (2)."""
         # half precision ends here: log sigma^2 is exponentiated and a KL of 0.2 is compared with one of 200
-        mu, log_var = self.encoder(x).float().unflatten(1, (2, self.entities, self.config.dim)).unbind(1)
+        shape = (2, self.entities.count, self.config.dim)
+        mu, log_var = self.encoder(x).float().unflatten(1, shape).unbind(1)
         log_var = bounded_log_var(log_var)
         return Posterior(mu, log_var, kl_to_standard_normal(mu, log_var))
 
-    def activate(self, capsules: Capsules, active: Int[Tensor, "batch"]) -> Masked:
+    def activate(self, capsules: Capsules, active: Active) -> Masked:
         """Leaves on the capsules that paint, in the form that the decoder takes."""
-        return keep(capsules, active, self.config.flag)
+        return keep(capsules, self.entities.mask(active), self.config.flag)
 
     def logits(self, capsules: Masked) -> Pictures:
         """Paints all capsules, the zeroed ones too: the decoder sees entities x dim numbers."""
@@ -102,53 +97,199 @@ class VariationalCapsules(CapsuleModel):
         """Paints capsules as a picture with values from 0 to 1."""
         return self.logits(capsules).sigmoid()
 
-    def analyse(self, x: Pictures, y: Int[Tensor, "batch"]) -> tuple[Posterior, Float[Tensor, "batch"]]:
-        """Encodes pictures and weighs every capsule's KL against the label: L_c of Eq. (3), one value a picture."""
-        posterior = self.encode(x)
-        target = F.one_hot(y, self.entities).to(posterior.kl.dtype)
-        return posterior, kl_margin_loss(posterior.kl, target, self.config.margin, self.config.down_weight)
+    def prior(self, n: int, noise: Noise | None) -> Capsules:
+        """Draws capsules from the prior; without noise they are its mean, the plainest style."""
+        shape = (n, self.entities.count, self.config.dim)
+        return torch.zeros(shape, device=self.device) if noise is None else noise.normal(*shape)
 
-    def repaint(
-        self, x: Pictures, y: Int[Tensor, "batch"], posterior: Posterior, noise: Capsules
-    ) -> Float[Tensor, "batch"]:
-        """Paints pictures from a sample of their active capsules and gives the error: Eq. (4), one value a picture."""
-        active = posterior.kl.argmin(1) if self.config.mask == "least-kl" else y
-        capsules = self.activate(sample(posterior.mu, posterior.log_var, noise), active)
-        return LIKELIHOODS[self.config.likelihood](self.logits(capsules), x)
-
-    def losses(self, x: Pictures, y: Int[Tensor, "batch"], step: Step) -> Losses:
-        """Computes L_c + recon_weight L_mse (Huang et al., 2018), Eq. (6), without the adversary."""
-        posterior, margin = self.analyse(x, y)
-        terms = {"margin": margin}
-        if self.config.recon_weight > 0:
-            terms["recon"] = self.repaint(x, y, posterior, step.noise.normal(*posterior.mu.shape))
-        share = 1 / x[0].numel() if self.config.recon == "mean" else 1.0
-        return averaged(terms, {"recon": self.config.recon_weight * share})
-
-    def classify(self, x: Pictures) -> Classified:
-        """Reads the class of least KL; the presence is softmax(-KL) over the classes. No noise is involved."""
-        kl = self.encode(x).kl
-        return Classified((-kl).softmax(1), kl.argmin(1))
-
-    def reconstruct(self, x: Pictures, noise: Noise | None = None) -> Pictures:
-        """Paints a picture from its own class's capsule: its mean, or a sample where noise is given."""
+    def posterior(self, x: Pictures, noise: Noise | None = None) -> tuple[Capsules, Active]:
+        """Gives the capsules of pictures, their means or a sample, and the states of least KL."""
         mu, log_var, kl = self.encode(x)
         capsules = mu if noise is None else sample(mu, log_var, noise.normal(*mu.shape))
-        return self.decode(self.activate(capsules, kl.argmin(1)))
+        return capsules, self.entities.least(kl)
 
-    def generate(self, y: Int[Tensor, "batch"], noise: Noise) -> Pictures:
-        """Paints new pictures of the classes asked for from the prior, section 3.3."""
-        return self.decode(self.activate(noise.normal(len(y), self.entities, self.config.dim), y))
+    # ---- training ----
 
-    def resample(self, x: Pictures, noise: Noise) -> Pictures:
-        """Paints the class that each picture shows in another style, drawn from the prior."""
-        return self.generate(self.classify(x).label, noise)
+    def analyse(
+        self, x: Pictures, y: Labelling, warm: Float[Tensor, ""]
+    ) -> tuple[Posterior, PerPicture, PerPicture | None]:
+        """Encodes pictures; gives L_c of Eq. (3) with the present capsules' KL at a share of its weight, and the
+        cross entropy of the presences where it is asked for."""
+        posterior, active = self.encode(x), self.entities.active(y)
+        mask = self.entities.mask(active)
+        # a present capsule's KL times warm, an absent one's as it is
+        kl = torch.where(mask, warm * posterior.kl, posterior.kl)
+        margin = kl_margin_loss(kl, mask, self.config.margin, self.config.down_weight)
+        return posterior, margin, self.entities.surprise(posterior.kl, active) if self.config.presence_weight else None
+
+    def repaint(
+        self,
+        x: Pictures,
+        y: Labelling,
+        posterior: Posterior,
+        noise: Capsules,
+        prior: Capsules,
+        swap: Float[Tensor, "batch groups"] | None = None,
+    ) -> dict[str, PerPicture]:
+        """Paints pictures from a sample of their active capsules: the error, Eq. (4), and what the adversary says.
+
+        The adversary sees reconstructions and samples of the prior with the same labels, half each.
+
+        Note: departs from section 3.2 where ``swap`` is above 0: a share of the active capsules is drawn from the
+        prior, and the rest of the picture is to be painted all the same. So no capsule paints more than its entity.
+        """
+        active = self.entities.least(posterior.kl) if self.config.mask == "least-kl" else self.entities.active(y)
+        capsules = sample(posterior.mu, posterior.log_var, noise)
+        if swap is not None:
+            drawn = self.entities.capsules_in(swap < self.config.swap)
+            capsules = torch.where(drawn[..., None], prior, capsules)
+        logits = self.logits(self.activate(capsules, active))
+        terms = {"recon": LIKELIHOODS[self.config.likelihood](logits, x)}
+        if self.features is not None and self.config.perceptual_weight:
+            unlike = (self.features(logits.sigmoid()) - self.features(x)).flatten(1)
+            terms["perceptual"] = unlike.square().mean(1)
+        if self.discriminator is not None:
+            made = self.decode(self.activate(prior, self.entities.active(y)))
+            again, new = (least_squares(self.discriminator(p), 1.0) for p in (logits.sigmoid(), made))
+            terms["adversarial"] = 0.5 * (again + new)
+        return terms
+
+    def tell_apart(self, x: Pictures, y: Labelling, noise: Capsules, prior: Capsules) -> tuple[PerPicture, PerPicture]:
+        """Gives (D(x) - 1)^2 and D(fake)^2, what the discriminator minimises, Eq. (5)."""
+        assert self.discriminator is not None
+        with torch.no_grad():  # the painter waits while the discriminator moves
+            mu, log_var, kl = self.encode(x)
+            active = self.entities.least(kl) if self.config.mask == "least-kl" else self.entities.active(y)
+            again = self.decode(self.activate(sample(mu, log_var, noise), active))
+            made = self.decode(self.activate(prior, self.entities.active(y)))
+        real = least_squares(self.discriminator(x), 1.0)
+        old, new = (least_squares(self.discriminator(p), 0.0) for p in (again, made))
+        return real, 0.5 * (old + new)
+
+    def losses(self, x: Pictures, y: Labelling, step: Step) -> Losses:
+        """Computes L_c + recon_weight L_mse + adversarial_weight L_adv (Huang et al., 2018), Eq. (6).
+
+        Note: departs from Eq. (6) where ``presence_weight`` is above 0: the cross entropy of softmax(-KL) is added,
+        because the margin loss is silent about a picture whose capsules are all on their side of the margin.
+        """
+        config = self.config
+        shape = (len(x), self.entities.count, config.dim)
+        noise = step.noise.normal(*shape) if config.recon_weight else None
+        prior = step.noise.normal(*shape) if self.discriminator is not None or config.swap else noise
+        if step.player == "discriminator":
+            real, fake = self.tell_apart(x, y, noise, prior)  # pyright: ignore[reportArgumentType]
+            return averaged({"real": real, "fake": fake})
+        if self.training:
+            self.count(y)
+        warm = min(1.0, step.progress / config.warmup) if config.warmup else 1.0
+        posterior, margin, surprise = self.analyse(x, y, x.new_full((), warm))
+        terms = {"margin": margin} if surprise is None else {"margin": margin, "presence": surprise}
+        if noise is not None and prior is not None:
+            swap = step.noise.uniform(len(x), self.entities.groups) if config.swap else None
+            terms |= self.repaint(x, y, posterior, noise, prior, swap)
+        share = 1 / x[0].numel() if config.recon == "mean" else 1.0
+        weights = {
+            "presence": config.presence_weight,
+            "recon": config.recon_weight * share,
+            "perceptual": config.perceptual_weight,
+            "adversarial": config.adversarial_weight,
+        }
+        return averaged(terms, weights)
+
+    @torch.no_grad()
+    def count(self, y: Labelling) -> None:
+        """Lets the shares of the entities follow the labels of a batch."""
+        seen = self.entities.mask(self.entities.active(y)).float().mean(0)
+        self.shares.lerp_(seen, 0.01)
+
+    # ---- answers ----
+
+    def classify(self, x: Pictures) -> Classified:
+        """Reads the states of least KL; no noise is involved."""
+        kl = self.encode(x).kl
+        return Classified(self.entities.presence(kl), self.entities.label(self.entities.least(kl)))
+
+    def reconstruct(self, x: Pictures, noise: Noise | None = None) -> Pictures:
+        """Paints a picture from its own entities' capsules: their means, or a sample where noise is given."""
+        return self.decode(self.activate(*self.posterior(x, noise)))
+
+    def generate(self, y: Labelling, noise: Noise) -> Pictures:
+        """Paints new pictures of what is asked for from the prior, section 3.3."""
+        return self.decode(self.activate(self.prior(len(y), noise), self.entities.active(y)))
+
+    def usual(self) -> Active:
+        """Gives the state of every group that was the most frequent in training."""
+        return self.entities.grouped(self.shares[None]).argmax(-1)
+
+    def edit(
+        self,
+        x: Pictures,
+        wanted: Integer[Tensor, "batch groups"],
+        style: Noise | None = None,
+        noise: Noise | None = None,
+        intensity: float = 1.0,
+    ) -> Pictures:
+        """Paints pictures with some entities changed and the rest kept, section 4.1.2.
+
+        Args:
+            wanted: the new state of each group, -1 where it is kept.
+            style: draws the changed capsules from the prior; without it they are the prior's mean, and an entity that
+                is in its wanted state already stays as it is.
+            noise: draws the kept capsules from their posterior; without it they are its mean.
+            intensity: how far to go from the picture (0) to the edit (1): a line between the two capsules of a group.
+        """
+        capsules, active = self.posterior(x, noise)
+        after = changed(active, wanted)
+        moved = (wanted >= 0) if style is not None else (after != active)
+        new = torch.where(self.entities.capsules_in(moved)[..., None], self.prior(len(x), style), capsules)
+        return self.decode(torch.lerp(self.activate(capsules, active), self.activate(new, after), intensity))
+
+    def resample(self, x: Pictures, noise: Noise, only: Bool[Tensor, "batch groups"] | None = None) -> Pictures:
+        """Paints what each picture shows in another style, drawn from the prior; ``only`` some groups, or all."""
+        active = self.posterior(x)[1]
+        return self.edit(x, active if only is None else torch.where(only, active, -1), noise)
 
     def interpolate(
-        self, start: Pictures, end: Pictures, steps: int
+        self, start: Pictures, end: Pictures, steps: int, only: Bool[Tensor, "batch groups"] | None = None
     ) -> Float[Tensor, "batch steps channels height width"]:
-        """Walks in a straight line between the masked means of two pictures (Figure 7)."""
-        first, last = (self.activate(p.mu, p.kl.argmin(1)) for p in (self.encode(start), self.encode(end)))
+        """Walks in a straight line between the masked means of two pictures (Figures 4, 5 and 7).
+
+        With ``only``, the other groups stay as they are in the first picture.
+        """
+        first, last = (self.activate(*self.posterior(x)) for x in (start, end))
+        if only is not None:
+            last = torch.where(self.entities.capsules_in(only)[..., None], last, first)
         share = torch.linspace(0, 1, steps, device=first.device)[:, None, None]
         walk = torch.lerp(first[:, None], last[:, None], share)
         return self.decode(walk.flatten(0, 1)).unflatten(0, (len(start), steps))
+
+
+def make_encoder(config: VariationalConfig, pictures: PictureInfo, entities: Entities) -> nn.Module:
+    """Builds the encoder that a config names."""
+    if config.encoder == "residual":
+        return ResidualEncoder(
+            pictures.channels,
+            pictures.size,
+            config.widths,
+            config.kernel,
+            config.norm,
+            config.head,
+            entities.groups,
+            entities.states,
+            entities.rest,
+            config.dim,
+        )
+    out = 2 * entities.count * config.dim
+    return convolutional_encoder(
+        pictures.channels, pictures.size, config.widths, config.strides, config.kernel, config.norm, out
+    )
+
+
+def make_decoder(config: VariationalConfig, pictures: PictureInfo, entities: Entities) -> nn.Sequential:
+    """Builds the decoder that a config names."""
+    features = entities.count * (config.dim + config.flag)
+    if config.painter == "residual":
+        return residual_decoder(features, config.decoder, config.kernel, config.norm, pictures.channels, pictures.size)
+    if config.painter == "convolutional":
+        return dcgan_generator(features, config.decoder[-1], pictures.channels, pictures.size)
+    return dense_decoder(features, config.decoder, pictures.channels, pictures.size)

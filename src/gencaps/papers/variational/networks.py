@@ -1,14 +1,22 @@
-"""The encoder of section 4.2 (Huang et al., 2018), for any size, channel and class count."""
+"""The encoders and decoders of sections 4.1 and 4.2 (Huang et al., 2018), for any size, channel and entity count."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
-from torch import nn
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from gencaps.errors import GencapsError
 
 Norm = Literal["batch", "group", "none"]
+Maps = Float[Tensor, "batch channels height width"]
+SMALLEST = 4
+"""Pixels a side of the innermost feature maps of the residual networks."""
 
 
 def normalisation(norm: Norm, channels: int) -> nn.Module:
@@ -20,19 +28,106 @@ def normalisation(norm: Norm, channels: int) -> nn.Module:
     return nn.Identity()
 
 
-def convolutional_encoder(
-    channels: int, size: int, widths: Sequence[int], strides: Sequence[int], kernel: int, norm: Norm, out: int
-) -> nn.Sequential:
-    """Builds C5s1-256, C5s2-256, C5s2-256, F320 for the paper's numbers: Convolution-Norm-ReLU, then linear.
+def convolution(channels: int, width: int, kernel: int, norm: Norm, stride: int = 1) -> nn.Sequential:
+    """Builds Convolution-Norm-ReLU: C5s1-k and the like.
 
     Note: the paper does not state a padding; half a kernel keeps pictures of 8 px alive.
     """
+    layers = nn.Conv2d(channels, width, kernel, stride, kernel // 2, bias=norm == "none")
+    return nn.Sequential(layers, normalisation(norm, width), nn.ReLU())
+
+
+def convolutional_encoder(
+    channels: int, size: int, widths: Sequence[int], strides: Sequence[int], kernel: int, norm: Norm, out: int
+) -> nn.Sequential:
+    """Builds C5s1-256, C5s2-256, C5s2-256, F320 for the paper's numbers (section 4.2), ending in a linear layer."""
     layers: list[nn.Module] = []
     for width, stride in zip(widths, strides, strict=True):
-        layers += [
-            nn.Conv2d(channels, width, kernel, stride, kernel // 2, bias=norm == "none"),
-            normalisation(norm, width),
-            nn.ReLU(),
-        ]
+        layers += convolution(channels, width, kernel, norm, stride)
         channels, size = width, -(-size // stride)
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * size * size, out))
+
+
+class Residual(nn.Module):
+    """Rk of section 4.1: two 3 x 3 Convolution-Norm-ReLU, and a 1 x 1 convolution beside them where widths differ."""
+
+    def __init__(self, channels: int, width: int, norm: Norm) -> None:
+        super().__init__()
+        self.body = nn.Sequential(convolution(channels, width, 3, norm), convolution(width, width, 3, norm))
+        self.beside = nn.Identity() if channels == width else nn.Conv2d(channels, width, 1)
+
+    def forward(self, x: Maps) -> Float[Tensor, "batch out height width"]:
+        return self.body(x) + self.beside(x)
+
+
+def stages(size: int, widths: Sequence[int], what: str) -> int:
+    """Counts the halvings of a picture to 4 px; drops none, but says what to do where there are too few widths."""
+    count = round(math.log2(size / SMALLEST)) if size >= SMALLEST else 0
+    if count < 1 or SMALLEST << count != size:
+        raise GencapsError(f"{what} takes 8, 16, 32, 64, 128 or 256 px, not {size}: give --train.size 64")
+    if len(widths) < count:
+        raise GencapsError(f"{what} of {size} px halves {count} times and has {len(widths)} widths: give {count}")
+    return count
+
+
+class ResidualEncoder(nn.Module):
+    """C5s1-16d, R32d, R64d, R128d, R256d, R512d, C1s1-10240, C4s1g40-5120 of section 4.1 for 256 px.
+
+    ``d`` halves by averaging. Smaller pictures drop the outer stages: 64 px begins with C5s1-64d. The last
+    convolution has one group of filters an attribute, so that no attribute looks at another's features.
+
+    Note: departs from section 4.1: no normalisation and ReLU after the last convolution, whose means have a sign.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        size: int,
+        widths: Sequence[int],
+        kernel: int,
+        norm: Norm,
+        head: int,
+        groups: int,
+        states: int,
+        rest: int,
+        dim: int,
+    ) -> None:
+        super().__init__()
+        kept = widths[len(widths) - stages(size, widths, "the residual encoder") :]
+        layers: list[nn.Module] = [convolution(channels, kept[0], kernel, norm), nn.AvgPool2d(2)]
+        for here, there in pairwise(kept):
+            layers += [Residual(here, there, norm), nn.AvgPool2d(2)]
+        self.body = nn.Sequential(*layers)
+        self.head = nn.Sequential(
+            *convolution(kept[-1], head * groups, 1, norm),
+            nn.Conv2d(head * groups, 2 * groups * states * dim, SMALLEST, groups=groups),
+        )
+        self.rest = nn.Conv2d(kept[-1], 2 * rest * dim, SMALLEST) if rest else None
+        self.groups = groups
+
+    def forward(self, x: Maps) -> Float[Tensor, "batch features"]:
+        """Gives all means, then all log variances, each by group, state and dimension, the rest's last."""
+        maps = self.body(x)
+        # a group's filters give its means and its log variances side by side
+        parts = [self.head(maps).flatten(1).unflatten(1, (self.groups, 2, -1)).transpose(1, 2).flatten(2)]
+        if self.rest is not None:
+            parts.append(self.rest(maps).flatten(1).unflatten(1, (2, -1)))
+        return torch.cat(parts, 2).flatten(1)
+
+
+def residual_decoder(
+    features: int, widths: Sequence[int], kernel: int, norm: Norm, channels: int, size: int
+) -> nn.Sequential:
+    """Builds F8192, R512u, R256u, R128u, R64u, R32u, R16u, R16, c5s1-3 of section 4.1 for 256 px, ending in logits.
+
+    ``u`` doubles by repeating. Smaller pictures drop the outer stages.
+    """
+    kept = widths[: stages(size, widths, "the residual decoder")]
+    layers: list[nn.Module] = [
+        nn.Linear(features, kept[0] * SMALLEST**2),
+        nn.Unflatten(1, (kept[0], SMALLEST, SMALLEST)),
+    ]
+    for here, there in pairwise((kept[0], *kept)):
+        layers += [Residual(here, there, norm), nn.Upsample(scale_factor=2)]
+    layers += [Residual(kept[-1], kept[-1], norm), nn.Conv2d(kept[-1], channels, kernel, padding=kernel // 2)]
+    return nn.Sequential(*layers)

@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 from PIL import Image
 
-from gencaps.reproduce.measures import classify, figures, generation, probes, spreading
+from gencaps.reproduce.measures import classify, editing, figures, generation, probes, spreading
 from gencaps.reproduce.subject import Measured, Subject
 
 MEASURES: dict[str, Callable[[Subject], Measured]] = {
     "classification": classify.classification,
     "attributes": classify.attributes,
     "training": classify.training,
+    "edits": editing.edits,
+    "styles": editing.styles,
     "probe": probes.probe,
     "generation": generation.generation,
     "semi_supervised": spreading.semi_supervised,
@@ -21,5 +23,9 @@ FIGURES: dict[str, Callable[[Subject], Image.Image]] = {
     "reconstructions_and_samples": figures.reconstructions_and_samples,
     "interpolation": figures.interpolation,
     "samples": figures.samples,
+    "attribute_generation": figures.attribute_generation,
+    "attribute_swapping": figures.attribute_swapping,
+    "attribute_interpolation": figures.attribute_interpolation,
+    "multi_attribute_interpolation": figures.multi_attribute_interpolation,
 }
 """Each later system adds the measures and figures of its paper."""
