@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 Pictures = Float[Tensor, "batch channels height width"]
-Verdicts = list[Float[Tensor, "batch places"]]
+Verdicts = list[Float[Tensor, "batch _"]]
 """At each scale, one number for each place: 1 says real, 0 says painted."""
 LEAST = 8
 """Pixels a side below which no further scale looks."""
