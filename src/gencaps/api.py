@@ -21,6 +21,7 @@ from gencaps.model import (
     ABILITIES,
     CapsuleModel,
     Classifies,
+    Doubts,
     Edits,
     Encodes,
     Generates,
@@ -46,6 +47,8 @@ class Classification(NamedTuple):
     presence: Float[Tensor, "n entities"]
     """How surely each entity is there, 0 to 1, in the order of ``names``."""
     names: tuple[str, ...]
+    unknown: Float[Tensor, "n"] | None = None
+    """How likely each picture shows none of them, 0 to 1; ``None`` where the model cannot tell."""
 
 
 class Painted(NamedTuple):
@@ -106,12 +109,14 @@ class Capsules:
     @torch.no_grad()
     def classify(self, pictures: Given) -> Classification:
         """Names what each picture shows, with every entity's presence."""
-        seen = self._able(Classifies).classify(self.pictures(pictures))
+        x = self.pictures(pictures)
+        seen = self._able(Classifies).classify(x)
+        unknown = self.model.doubt(x).cpu() if isinstance(self.model, Doubts) else None
         if seen.label.ndim == 1:
             label = [self.names[i] for i in seen.label.tolist()]
         else:
             label = [", ".join(n for n, on in zip(self.names, row, strict=True) if on) for row in seen.label.tolist()]
-        return Classification(label, seen.presence.cpu(), self.names)
+        return Classification(label, seen.presence.cpu(), self.names, unknown)
 
     def presence(self, pictures: Given) -> Float[Tensor, "n entities"]:
         """Gives how surely each entity is in each picture, 0 to 1."""
@@ -282,9 +287,9 @@ class Capsules:
                 raise GencapsError(f"this model knows no class '{one}'{nearest(str(one), self.names)}")
         return found
 
-    def save_pretrained(self, folder: str | Path) -> Path:
-        """Writes a model folder that ``gencaps.load`` reads."""
-        return save_pretrained(self.model, folder)
+    def save_pretrained(self, folder: str | Path, *, half: bool = False) -> Path:
+        """Writes a model folder that ``gencaps.load`` reads; with ``half`` in half of the space."""
+        return save_pretrained(self.model, folder, half=half)
 
 
 def _few(text: str, most: int = 3) -> str:
@@ -294,5 +299,5 @@ def _few(text: str, most: int = 3) -> str:
 
 
 def load(model: str | Path, device: str = "auto") -> Capsules:
-    """Loads a run folder, a model folder or a hub id."""
+    """Loads a run folder, a model folder, one that comes with the package, or a hub id."""
     return Capsules(from_pretrained(model, choose_device(device)))

@@ -136,6 +136,13 @@ class Classifies(Protocol):
 
 
 @runtime_checkable
+class Doubts(Protocol):
+    """Says how likely a picture shows nothing that the model knows, 0 to 1."""
+
+    def doubt(self, x: Pictures) -> Float[Tensor, "batch"]: ...
+
+
+@runtime_checkable
 class Encodes(Protocol):
     """Gives the capsules of a picture as named tensors."""
 

@@ -56,6 +56,8 @@ def add_parsers(commands: Any) -> None:
     _out(interpolate)
 
 
+SAID = 0.1
+"""The doubt from which on it is said that a picture may show nothing known."""
 MOST = 1_000_000
 """Pictures that can be asked for at once."""
 
@@ -180,17 +182,20 @@ def run_classify(options: argparse.Namespace) -> None:
     model, files = _load(options), _files(options.pictures)
     seen = model.classify(_read(model, files, options.invert))
     if options.json:
+        doubts = [None] * len(files) if seen.unknown is None else seen.unknown.tolist()
         rows = [
-            {"picture": str(f), "label": label, "presence": dict(zip(seen.names, row, strict=True))}
-            for f, label, row in zip(files, seen.label, seen.presence.tolist(), strict=True)
+            {"picture": str(f), "label": label, "presence": dict(zip(seen.names, row, strict=True)), "unknown": doubt}
+            for f, label, row, doubt in zip(files, seen.label, seen.presence.tolist(), doubts, strict=True)
         ]
         print(json.dumps(rows))
         return
-    for file, row in zip(files, seen.presence, strict=True):
+    for place, (file, row) in enumerate(zip(files, seen.presence, strict=True)):
         best = row.topk(min(options.top, len(row)))
         names = [
             f"{seen.names[i]} {100 * p:.1f} %" for p, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)
         ]
+        doubt = 0.0 if seen.unknown is None else float(seen.unknown[place])
+        names += [f"(none of these: {100 * doubt:.0f} %)"] if doubt >= SAID else []
         print(f"{file}  {'  '.join(names)}")
 
 

@@ -37,11 +37,13 @@ def run(options: argparse.Namespace) -> None:
 def about_here() -> dict[str, Any]:
     """Gathers versions, devices and presets."""
     from gencaps.engine.devices import choose_device
+    from gencaps.engine.pretrained import shipped
     from gencaps.engine.recipe import presets
     from gencaps.engine.run import environment
     from gencaps.systems import SYSTEMS
 
     facts: dict[str, Any] = {k: v for k, v in environment(choose_device("auto")).items() if k != "date"}
+    facts["models that come along"] = list(shipped())
     for paper in SYSTEMS:
         facts[f"presets of {paper}"] = presets(paper)
     return facts

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from gencaps import __version__
-from gencaps.cli import answer, data, evaluate, info, reproduce, train
+from gencaps.cli import answer, data, evaluate, info, reproduce, save, train
 from gencaps.errors import GencapsError, nearest
 from gencaps.systems import SYSTEMS
 
@@ -80,6 +80,7 @@ def make_parser(words: list[str]) -> Parser:
     train.add_parser(commands, words)
     evaluate.add_parser(commands)
     answer.add_parsers(commands)
+    save.add_parser(commands)
     data.add_parser(commands)
     reproduce.add_parsers(commands)
     info.add_parser(commands)

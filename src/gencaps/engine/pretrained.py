@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -69,22 +70,27 @@ def describe(model: CapsuleModel) -> dict[str, Any]:
     }
 
 
-def save_weights(model: CapsuleModel, folder: Path) -> None:
-    """Writes config.json and model.safetensors; the weights carry their own checksum and config."""
+def save_weights(model: CapsuleModel, folder: Path, *, half: bool = False) -> None:
+    """Writes config.json and model.safetensors; the weights carry their own checksum and config.
+
+    With ``half`` numbers are written in half precision, in half of the space; they are read back as float32.
+    """
     weights = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
+    if half:
+        weights = {name: t.half() if t.is_floating_point() else t for name, t in weights.items()}
     config = json.dumps(describe(model), indent=2)
     write_atomically(folder / WEIGHTS, save(weights, {"gencaps": config, "sha256": checksum(weights), "format": "pt"}))
     write_atomically(folder / CONFIG, config + "\n")
 
 
-def save_pretrained(model: CapsuleModel, folder: str | Path, card: str | None = None) -> Path:
+def save_pretrained(model: CapsuleModel, folder: str | Path, card: str | None = None, *, half: bool = False) -> Path:
     """Writes a model folder that ``from_pretrained`` reads, with a model card for people."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise GencapsError(f"cannot make the folder {folder}: {error.strerror}") from None
-    save_weights(model, folder)
+    save_weights(model, folder, half=half)
     write_atomically(folder / CARD, card or model_card(model))
     return folder
 
@@ -127,8 +133,14 @@ def from_pretrained(name: str | Path, device: torch.device | str = "cpu") -> Cap
     return model.to(device).eval()
 
 
+def shipped() -> dict[str, Path]:
+    """Lists the models that come with the package, by name."""
+    folder = Path(str(resources.files("gencaps"))) / "pretrained"
+    return {path.parent.name: path.parent for path in sorted(folder.glob(f"*/{WEIGHTS}"))}
+
+
 def find_model(name: str | Path) -> Path:
-    """Finds the folder that a MODEL argument names: a folder on disk, else a hub id ``owner/name``."""
+    """Finds the folder that a MODEL argument names: on disk, one that comes along, or a hub id ``owner/name``."""
     path = Path(name)
     if path.is_dir():
         if not (path / WEIGHTS).exists():
@@ -140,11 +152,15 @@ def find_model(name: str | Path) -> Path:
         return path
     if path.exists():
         raise GencapsError(f"{path} is a file: give the folder that holds {WEIGHTS}")
+    ready = shipped()
+    if str(name) in ready:
+        return ready[str(name)]
     parts = str(name).split("/")
     if len(parts) == 2 and all(parts) and not str(name).startswith((".", "~")):
         return _from_hub(str(name))
     here = [p.parent.name for p in Path().glob(f"*/{WEIGHTS}")]
-    raise GencapsError(f"there is no model '{name}': give a run folder or a model folder{nearest(str(name), here)}")
+    offer = nearest(str(name), [*here, *ready])
+    raise GencapsError(f"there is no model '{name}': give a run folder or a model folder{offer}")
 
 
 def _from_hub(name: str) -> Path:

@@ -20,6 +20,7 @@ from gencaps.primitives.likelihoods import LIKELIHOODS
 from gencaps.primitives.losses import kl_margin_loss
 from gencaps.primitives.networks import dense_decoder
 from gencaps.primitives.noise import Noise
+from gencaps.primitives.processes import mean_over_processes
 
 Capsules = Float[Tensor, "batch entities dim"]
 Masked = Float[Tensor, "batch entities features"]
@@ -27,6 +28,11 @@ Masked = Float[Tensor, "batch entities features"]
 PerPicture = Float[Tensor, "batch"]
 Features = Callable[[Pictures], Tensor]
 """What a perceptual loss compares: features of pictures."""
+
+
+FOLLOW = 0.01
+"""How fast running averages follow a batch."""
+DOUBTED = 4.0
 
 
 class Posterior(NamedTuple):
@@ -69,6 +75,9 @@ class VariationalCapsules(CapsuleModel):
         self.register_buffer("shares", torch.full((self.entities.count,), 1 / self.entities.states))
         self.shares: Float[Tensor, "entities"]
         """How often each entity was there in training: what to paint where nothing was asked for."""
+        self.register_buffer("energy_moments", torch.tensor([0.0, 1.0]))
+        self.energy_moments: Float[Tensor, "2"]
+        """Mean and variance of the energy of training pictures."""
 
     def players(self, stage: str) -> dict[str, Player]:
         """Lets the discriminator, where there is one, move first."""
@@ -179,28 +188,60 @@ class VariationalCapsules(CapsuleModel):
         if step.player == "discriminator":
             real, fake = self.tell_apart(x, y, noise, prior)  # pyright: ignore[reportArgumentType]
             return averaged({"real": real, "fake": fake})
-        if self.training:
-            self.count(y)
         warm = min(1.0, step.progress / config.warmup) if config.warmup else 1.0
         posterior, margin, surprise = self.analyse(x, y, x.new_full((), warm))
         terms = {"margin": margin} if surprise is None else {"margin": margin, "presence": surprise}
         if noise is not None and prior is not None:
             swap = step.noise.uniform(len(x), self.entities.groups) if config.swap else None
             terms |= self.repaint(x, y, posterior, noise, prior, swap)
-        share = 1 / x[0].numel() if config.recon == "mean" else 1.0
+        if self.training:
+            self.count(y, self.bound(posterior.kl, self.entities.active(y), terms.get("recon")))
         weights = {
             "presence": config.presence_weight,
-            "recon": config.recon_weight * share,
+            "recon": self.recon_share,
             "perceptual": config.perceptual_weight,
             "adversarial": config.adversarial_weight,
         }
         return averaged(terms, weights)
 
     @torch.no_grad()
-    def count(self, y: Labelling) -> None:
-        """Lets the shares of the entities follow the labels of a batch."""
+    def count(self, y: Labelling, energy: PerPicture) -> None:
+        """Lets the entities' shares and the energy's moments follow a batch."""
         seen = self.entities.mask(self.entities.active(y)).float().mean(0)
-        self.shares.lerp_(seen, 0.01)
+        self.shares.lerp_(mean_over_processes(seen), FOLLOW)
+        moments = torch.stack([energy.mean(), (energy - self.energy_moments[0]).square().mean()])
+        self.energy_moments.lerp_(mean_over_processes(moments), FOLLOW)
+
+    # ---- how well a picture is explained ----
+
+    @property
+    def recon_share(self) -> float:
+        """The weight of a picture's error: summed over its pixels, or averaged."""
+        pixels = self.pictures.channels * self.pictures.size**2
+        return self.config.recon_weight / (pixels if self.config.recon == "mean" else 1)
+
+    def bound(self, kl: Float[Tensor, "batch entities"], active: Active, error: PerPicture | None) -> PerPicture:
+        """Gives what it takes to explain a picture: the active capsules' KL, and the weighted error that is left."""
+        spent = torch.where(self.entities.mask(active), kl, 0.0).sum(1)
+        return spent if error is None else spent + self.recon_share * error
+
+    def energy(self, x: Pictures) -> PerPicture:
+        """Gives what it takes to explain a picture by the entities that it seems to show; large for foreign ones."""
+        mu, _, kl = self.encode(x)
+        active = self.entities.least(kl)
+        if self.config.recon_weight == 0:
+            return self.bound(kl, active, None)
+        error = LIKELIHOODS[self.config.likelihood](self.logits(self.activate(mu, active)), x)
+        return self.bound(kl, active, error)
+
+    def doubt(self, x: Pictures) -> PerPicture:
+        """Gives how likely a picture shows none of the known entities, 0 to 1.
+
+        Presences say which entity, not whether any: they sum to one. A picture that takes ``DOUBTED`` standard
+        deviations more than a training picture to explain is doubted by half.
+        """
+        mean, variance = self.energy_moments
+        return ((self.energy(x) - mean) / variance.sqrt() - DOUBTED).sigmoid()
 
     # ---- answers ----
 

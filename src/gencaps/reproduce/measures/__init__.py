@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PIL import Image
 
-from gencaps.reproduce.measures import classify, editing, figures, generation, probes, spreading
+from gencaps.reproduce.measures import classify, editing, figures, foreign, generation, probes, spreading
 from gencaps.reproduce.subject import Measured, Subject
 
 MEASURES: dict[str, Callable[[Subject], Measured]] = {
@@ -14,6 +14,7 @@ MEASURES: dict[str, Callable[[Subject], Measured]] = {
     "attributes": classify.attributes,
     "training": classify.training,
     "edits": editing.edits,
+    "ood": foreign.ood,
     "styles": editing.styles,
     "probe": probes.probe,
     "generation": generation.generation,
