@@ -63,12 +63,13 @@ def test_loss_is_margin_plus_weighted_reconstruction(weight: float) -> None:
 def test_painting_looks_at_the_labelled_capsule_and_at_no_other() -> None:
     model = make()
     pose, y = torch.randn(2, 3, 5), torch.tensor([1, 2])
-    before = model.paint(pose, y)
+    mask = model.target(y)
+    before = model.paint(pose, mask)
     for picture, label in enumerate(y.tolist()):
         for k in range(3):
             moved = pose.clone()
             moved[picture, k] += 1.0
-            change = (model.paint(moved, y) - before).abs().flatten(1).amax(1)
+            change = (model.paint(moved, mask) - before).abs().flatten(1).amax(1)
             assert (change[picture] > 1e-4) == (k == label)
             assert change[1 - picture] == 0
 
@@ -80,7 +81,7 @@ def test_decoder_sees_every_capsule_not_one() -> None:
     assert isinstance(first, nn.Linear)
     assert first.in_features == 3 * 5
     pose = torch.ones(1, 3, 5)
-    a, b = (model.paint(pose, torch.tensor([k])) for k in (0, 1))
+    a, b = (model.paint(pose, model.target(torch.tensor([k]))) for k in (0, 1))
     assert (a - b).abs().max() > 1e-3
 
 
@@ -101,7 +102,7 @@ def test_presence_is_the_capsules_length_below_one_and_the_longest_is_the_class(
 def test_reconstruction_paints_the_longest_capsule_and_draws_nothing() -> None:
     model, x = make(), torch.rand(5, 1, 8, 8)
     pose, presence = model.encode(x)
-    expected = model.paint(pose, presence.argmax(1))
+    expected = model.paint(pose, model.target(presence.argmax(1)))
     for seed, noise in ((1, None), (2, Noise(7))):
         torch.manual_seed(seed)
         assert torch.equal(model.reconstruct(x, noise), expected)
@@ -184,9 +185,20 @@ def test_abilities_are_found_by_protocol() -> None:
     assert abilities(make()) == ("classify", "encode", "reconstruct")
 
 
-def test_attributes_are_refused() -> None:
-    pictures = PictureInfo(3, 64, ("hat", "beard"), "attributes", "faces")
-    refused(lambda: CapsNet(SMALL, pictures), "'faces' has attributes", "choose another set")
+def test_of_attributes_any_number_may_be_present() -> None:
+    """MultiMNIST, section 6: every capsule longer than a half is there, and all of them are painted."""
+    torch.manual_seed(0)
+    model = CapsNet(SMALL, PictureInfo(1, 8, ("a", "b", "c"), "attributes", "two")).eval()
+    x = torch.rand(2, 1, 8, 8)
+    pose = torch.randn(2, 3, 5)
+    mask = model.target(torch.tensor([[1, 0, 1], [0, 0, 0]], dtype=torch.uint8))
+    assert mask.tolist() == [[True, False, True], [False, False, False]]
+    torch.testing.assert_close(model.paint(pose, mask)[0], model.paint(pose * mask[..., None], mask | True)[0])
+    given_lengths(model, [[0.6, 0.2, 0.9], [0.4, 0.5, 0.1]])
+    assert model.classify(x).label.tolist() == [[1, 0, 1], [0, 0, 0]]
+    # T = (1, 0, 1): 0.3^2 + 0.5 * 0.1^2 + 0^2; T = (0, 0, 0): 0.5 (0.3^2 + 0.4^2 + 0)
+    margin, _ = model.analyse(x, torch.tensor([[1, 0, 1], [0, 0, 0]]))
+    assert margin.tolist() == pytest.approx([0.09 + 0.005, 0.5 * (0.09 + 0.16)])
 
 
 @pytest.mark.parametrize(("size", "fits"), [(8, 4), (9, 5), (16, 8), (17, 9)])

@@ -39,6 +39,7 @@ def test_list_names_every_set(capsys: pytest.CaptureFixture[str], tmp_path: Path
         "mnist",
         "affnist",
         "mnist_to_affnist",
+        "multimnist",
     }
 
 

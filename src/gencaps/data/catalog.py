@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from gencaps.data import affnist, celeba, folder, synthetic
+from gencaps.data import affnist, celeba, folder, multimnist, synthetic
 from gencaps.data.download import locate, obtain
 from gencaps.data.images import Labels
 from gencaps.errors import GencapsError, nearest
@@ -98,6 +98,17 @@ ENTRIES = {
         70_000,
         "CC BY-SA 3.0",
         "regenerated from MNIST unless the original .mat files are there",
+        found_as="mnist",
+    ),
+    "multimnist": Entry(
+        "MultiMNIST",
+        multimnist.SIZE,
+        1,
+        10,
+        70_000,
+        "CC BY-SA 3.0",
+        "two digits of MNIST on top of each other, made on the fly",
+        "attributes",
         found_as="mnist",
     ),
     "mnist_to_affnist": Entry(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from gencaps.data import affnist, celeba, cifar, digits, folder, mnist, synthetic
+from gencaps.data import affnist, celeba, cifar, digits, folder, mnist, multimnist, synthetic
 from gencaps.data.catalog import ENTRIES, faces_asked, parse
 from gencaps.data.download import locate, obtain
 from gencaps.data.images import ImageSet, Splits
@@ -73,6 +73,10 @@ def _read_mnist_to_affnist(request: _Request) -> Splits:
     return Splits(train, train[:0], _read_affnist(request).test)
 
 
+def _read_multimnist(request: _Request) -> Splits:
+    return multimnist.make(mnist.read(obtain("mnist", request.root, progress=request.progress)))
+
+
 READERS: dict[str, Callable[[_Request], Splits]] = {
     "digits": _read_digits,
     "faces": _read_faces,
@@ -81,6 +85,7 @@ READERS: dict[str, Callable[[_Request], Splits]] = {
     "cifar10": _read_cifar,
     "celeba": _read_celeba,
     "affnist": _read_affnist,
+    "multimnist": _read_multimnist,
     "mnist_to_affnist": _read_mnist_to_affnist,
 }
 
@@ -105,7 +110,7 @@ def load(
 
     Args:
         spec: ``digits``, ``faces``, ``faces:500`` (to draw fewer), ``mnist``, ``fashion_mnist``, ``cifar10``,
-            ``celeba``, ``affnist``, ``mnist_to_affnist`` or ``folder:PATH``.
+            ``celeba``, ``affnist``, ``mnist_to_affnist``, ``multimnist`` or ``folder:PATH``.
         size: side in pixels to resize to; by default each set's own.
         valid: share of the training part for validation; 0 gives an empty valid part.
         seed: fixes which pictures are held out as valid.

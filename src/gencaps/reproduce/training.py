@@ -19,7 +19,7 @@ from gencaps.files import write_atomically
 from gencaps.reproduce.claims import TrainingRun
 
 SMOKE_EPOCHS, SMOKE_FACES = 1, 60
-ATTRIBUTE_SETS = ("celeba", "faces")
+ATTRIBUTE_SETS = ("celeba", "faces", "multimnist")
 
 
 def overrides(settings: dict[str, object]) -> dict[str, dict[str, object]]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gencaps.baselines.capsnet.config import CapsNetConfig
 from gencaps.errors import GencapsError
-from gencaps.model import CapsuleModel, Classified, Losses, PictureInfo, Pictures, Step, averaged
+from gencaps.model import CapsuleModel, Classified, Labelling, Losses, PictureInfo, Pictures, Step, averaged
 from gencaps.primitives.layers import DenseCapsules, PrimaryCapsules
 from gencaps.primitives.likelihoods import half_squared_error
 from gencaps.primitives.losses import length_margin_loss
@@ -40,8 +40,6 @@ class CapsNet(CapsuleModel):
     def __init__(self, config: CapsNetConfig, pictures: PictureInfo) -> None:
         super().__init__(config, pictures)
         self.config: CapsNetConfig = config
-        if pictures.labels != "classes":
-            raise GencapsError(f"'{pictures.data}' has attributes, and a CapsNet takes classes: choose another set")
         self.classes = len(pictures.names)
         left = pictures.size - config.kernel + 1
         if left < config.kernel:
@@ -63,33 +61,39 @@ class CapsNet(CapsuleModel):
         pose = self.routed(self.primary(self.convolution(x).relu()).float())
         return Code(pose, length(pose))
 
-    def paint(self, pose: Float[Tensor, "batch classes dim"], active: Int[Tensor, "batch"]) -> Pictures:
-        """Paints the active class's capsule, all others zeroed: section 4.1."""
-        mask = F.one_hot(active, self.classes).to(pose.dtype)[..., None]
-        return self.decoder((pose * mask).flatten(1)).float().sigmoid()
+    def target(self, y: Labelling) -> Bool[Tensor, "batch classes"]:
+        """Marks the capsules of what labels name: one of a class, any number of attributes (MultiMNIST, section 6)."""
+        return y.bool() if y.ndim == 2 else F.one_hot(y, self.classes).bool()
 
-    def analyse(
-        self, x: Pictures, y: Int[Tensor, "batch"]
-    ) -> tuple[Float[Tensor, "batch"], Float[Tensor, "batch"] | None]:
+    def paint(self, pose: Float[Tensor, "batch classes dim"], mask: Bool[Tensor, "batch classes"]) -> Pictures:
+        """Paints the marked capsules, all others zeroed: section 4.1."""
+        return self.decoder((pose * mask[..., None]).flatten(1)).float().sigmoid()
+
+    def analyse(self, x: Pictures, y: Labelling) -> tuple[Float[Tensor, "batch"], Float[Tensor, "batch"] | None]:
         """Gives each picture's margin loss, Eq. (4), and its squared error summed over the pixels, section 4.1."""
         pose, presence = self.encode(x)
-        margin = length_margin_loss(presence, F.one_hot(y, self.classes))
+        mask = self.target(y)
+        margin = length_margin_loss(presence, mask)
         if self.config.recon_weight == 0:
             return margin, None
-        return margin, 2 * half_squared_error(self.paint(pose, y), x)
+        return margin, 2 * half_squared_error(self.paint(pose, mask), x)
 
-    def losses(self, x: Pictures, y: Int[Tensor, "batch"], step: Step) -> Losses:
+    def losses(self, x: Pictures, y: Labelling, step: Step) -> Losses:
         """Computes the margin loss and the weighted reconstruction."""
         margin, recon = self.analyse(x, y)
         terms = {"margin": margin} if recon is None else {"margin": margin, "recon": recon}
         return averaged(terms, {"recon": self.config.recon_weight})
 
     def classify(self, x: Pictures) -> Classified:
-        """Reads the class of the longest capsule."""
+        """Reads the class of the longest capsule, or the attributes whose capsules are longer than a half."""
         presence = self.encode(x).presence
-        return Classified(presence, presence.argmax(1))
+        return Classified(presence, self.label(presence))
+
+    def label(self, presence: Float[Tensor, "batch classes"]) -> Labelling:
+        """Chooses by the capsules' lengths."""
+        return presence.argmax(1) if self.pictures.labels == "classes" else (presence > 0.5).long()
 
     def reconstruct(self, x: Pictures, noise: Noise | None = None) -> Pictures:
-        """Paints a picture from its longest capsule; there is nothing random in it."""
+        """Paints a picture from what it shows; there is nothing random in it."""
         pose, presence = self.encode(x)
-        return self.paint(pose, presence.argmax(1))
+        return self.paint(pose, self.target(self.label(presence)))

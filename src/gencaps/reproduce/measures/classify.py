@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from gencaps.engine.evaluate import evaluate
 from gencaps.metrics.classification import (
     attribute_accuracy,
@@ -49,6 +51,16 @@ def attributes(subject: Subject) -> Measured:
             "majority": 100 * majority_accuracy(train.y, test.y).mean().item(),
         }
     )
+
+
+def pairs(subject: Subject) -> Measured:
+    """Gives the share of pictures whose two most present digits are not the right two, in percent (MultiMNIST)."""
+    test = subject.splits.test
+    seen = evaluate(subject.model, test)
+    assert seen.presence is not None
+    told = torch.zeros_like(test.y).scatter(1, seen.presence.topk(2).indices, 1)
+    wrong = (told != test.y).any(1).double().mean().item()
+    return Measured({"error_percent": 100 * wrong})
 
 
 def dashed(name: str) -> str:

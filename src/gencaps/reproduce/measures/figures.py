@@ -100,3 +100,18 @@ def multi_attribute_interpolation(subject: Subject) -> Image.Image:
     ends = [model.generate(y, subject.noise(f"figure {end}")) for end in "ab"]
     walks = [model.interpolate(*ends, STEPS), model.interpolate(x[:-1], x[1:], STEPS)]
     return grid(torch.cat(walks).flatten(0, 1), STEPS)
+
+
+@torch.no_grad()
+def each_alone(subject: Subject) -> Image.Image:
+    """Draws pictures of two digits, painted again, and each of the two painted alone with all others off."""
+    model, test = subject.model, subject.splits.test
+    x = pixels(test.x[:COLUMNS].to(model.device))
+    two = model.classify(x).presence.topk(2).indices
+    alone = []
+    for place in range(2):
+        wanted = torch.full_like(model.classify(x).label, 0)
+        wanted.scatter_(1, two[:, place : place + 1], -1)  # the digit is kept, all others are switched off
+        alone.append(model.edit(x, wanted))
+    labels = ["two digits", "painted again", "one alone", "the other"]
+    return grid(torch.cat([x, model.reconstruct(x), *alone]), COLUMNS, row_labels=labels)
