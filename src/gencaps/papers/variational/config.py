@@ -43,8 +43,9 @@ class VariationalConfig:
     swap: float = 0.0
     """Share of the active capsules that are drawn from the prior in training, so that each comes to paint its own
     entity alone."""
-    encoder: Literal["convolutional", "residual"] = "convolutional"
-    """Plain convolutions (section 4.2), or residual stages and one group of filters an attribute (section 4.1)."""
+    encoder: Literal["convolutional", "routed", "residual"] = "convolutional"
+    """Plain convolutions (section 4.2), routing between capsules on top of them, or residual stages and one group of
+    filters an attribute (section 4.1)."""
     painter: Literal["dense", "convolutional", "residual"] = "dense"
     """The decoder: dense (section 4.2), doubling convolutions, or residual stages (section 4.1)."""
     head: int = 256
@@ -71,7 +72,7 @@ class VariationalConfig:
         for name in ("widths", "strides", "decoder"):
             if any(value < 1 for value in getattr(self, name)):
                 raise GencapsError(f"model.{name} is {getattr(self, name)}; each must be at least 1")
-        if self.encoder == "convolutional" and (len(self.widths) != len(self.strides) or not self.widths):
+        if self.encoder != "residual" and (len(self.widths) != len(self.strides) or not self.widths):
             raise GencapsError(
                 f"model.widths has {len(self.widths)} entries and model.strides {len(self.strides)}; "
                 "give each convolution one of both"

@@ -13,7 +13,7 @@ from gencaps.model import CapsuleModel, Classified, Labelling, Losses, PictureIn
 from gencaps.papers.variational.config import VariationalConfig
 from gencaps.papers.variational.discriminator import MultiScaleDiscriminator, least_squares
 from gencaps.papers.variational.entities import Active, Entities, changed, keep
-from gencaps.papers.variational.networks import ResidualEncoder, convolutional_encoder, residual_decoder
+from gencaps.papers.variational.networks import ResidualEncoder, RoutedEncoder, convolutional_encoder, residual_decoder
 from gencaps.primitives.dcgan import dcgan_generator
 from gencaps.primitives.gaussian import bounded_log_var, kl_to_standard_normal, sample
 from gencaps.primitives.likelihoods import LIKELIHOODS
@@ -318,6 +318,17 @@ def make_encoder(config: VariationalConfig, pictures: PictureInfo, entities: Ent
             entities.groups,
             entities.states,
             entities.rest,
+            config.dim,
+        )
+    if config.encoder == "routed":
+        return RoutedEncoder(
+            pictures.channels,
+            pictures.size,
+            config.widths,
+            config.strides,
+            config.kernel,
+            config.norm,
+            entities.count,
             config.dim,
         )
     out = 2 * entities.count * config.dim

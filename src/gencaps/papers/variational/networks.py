@@ -12,9 +12,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from gencaps.errors import GencapsError
+from gencaps.primitives.layers import DenseCapsules, PrimaryCapsules
+from gencaps.primitives.squash import unsquash
 
 Norm = Literal["batch", "group", "none"]
 Maps = Float[Tensor, "batch channels height width"]
+PRIMARY, PRIMARY_DIM, ROUNDS = 16, 8, 3
+"""Kinds of primary capsules, numbers in each, and rounds of routing."""
 SMALLEST = 4
 """Pixels a side of the innermost feature maps of the residual networks."""
 
@@ -46,6 +50,44 @@ def convolutional_encoder(
         layers += convolution(channels, width, kernel, norm, stride)
         channels, size = width, -(-size // stride)
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * size * size, out))
+
+
+class RoutedEncoder(nn.Module):
+    """Finds the entities' Gaussians by routing between capsules, the direction that section 4.2 leaves open.
+
+    Convolutions, primary capsules, and one routed capsule of 2 dim numbers an entity, which are taken before their
+    squash, scaled and shifted into means and log variances.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        size: int,
+        widths: Sequence[int],
+        strides: Sequence[int],
+        kernel: int,
+        norm: Norm,
+        entities: int,
+        dim: int,
+    ) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for width, stride in zip(widths, strides, strict=True):
+            layers += convolution(channels, width, kernel, norm, stride)
+            channels, size = width, -(-size // stride)
+        self.body = nn.Sequential(*layers)
+        window = min(kernel, size)
+        self.primary = PrimaryCapsules(channels, PRIMARY, PRIMARY_DIM, window, 1)
+        count = self.primary.count(size, size)
+        self.routed = DenseCapsules(count, PRIMARY_DIM, entities, 2 * dim, ROUNDS)
+        self.scale = nn.Parameter(torch.ones(entities, 2 * dim))
+        self.shift = nn.Parameter(torch.zeros(entities, 2 * dim))
+
+    def forward(self, x: Maps) -> Float[Tensor, "batch features"]:
+        """Gives all means, then all log variances, each by entity and dimension."""
+        capsules = self.routed(self.primary(self.body(x)).float())
+        numbers = unsquash(capsules) * self.scale + self.shift
+        return numbers.unflatten(2, (2, -1)).transpose(1, 2).flatten(1)
 
 
 class Residual(nn.Module):
