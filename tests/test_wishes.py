@@ -91,7 +91,7 @@ def test_a_class_unknown_and_attributes_asked_of_classes_are_refused(given: Any,
 
 def test_groups_are_found_by_name_whatever_the_spelling() -> None:
     assert [group_of(name, FACES) for name in ("hat", " Hat ", "HAT", "long hair", "Long-Hair")] == [2, 2, 2, 3, 3]
-    refused(lambda: group_of("hatt", FACES), "'hatt'", "did you mean 'Hat'?")
+    refused(lambda: group_of("Hatt", FACES), "'Hatt'", "did you mean 'Hat'?")
     refused(lambda: group_of("Hat", CLOTHES), "classes", "'Hat'")
 
 

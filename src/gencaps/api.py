@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -224,11 +224,9 @@ class Capsules:
         editor = self._able(Edits)
         if styles < 0:
             raise GencapsError(f"styles is {styles}; ask for 0 (the plainest form) or more")
-        shares = [intensity] if isinstance(intensity, int | float) else list(intensity)
-        if not shares or any(not 0 <= share <= 1 for share in shares):
-            raise GencapsError(f"intensity is {intensity}; it goes from 0 to 1")
+        shares = _intensities(intensity)
+        wanted = self.wishes(wishes)
         x, groups = self.pictures(pictures), 1 if self.info.labels == "classes" else len(self.names)
-        wanted = read_wishes(wishes, self.info)
         every, device = max(1, styles), x.device
         states = as_states(wanted, groups, len(x) * every, device)
         columns = [
@@ -244,6 +242,11 @@ class Capsules:
         ]
         made = torch.stack(columns, 1).flatten(0, 1)
         return Painted(made.cpu(), self._seen(x), every * len(shares))
+
+    def wishes(self, given: Wishes) -> dict[int, int]:
+        """Reads what is asked for as the state of each group; a model that cannot edit says so first."""
+        self._able(Edits)
+        return read_wishes(given, self.info)
 
     @torch.no_grad()
     def resample(
@@ -290,6 +293,17 @@ class Capsules:
     def save_pretrained(self, folder: str | Path, *, half: bool = False) -> Path:
         """Writes a model folder that ``gencaps.load`` reads; with ``half`` in half of the space."""
         return save_pretrained(self.model, folder, half=half)
+
+
+def _intensities(given: Any) -> list[float]:
+    """Reads one share or several, each from 0 to 1."""
+    try:
+        shares = [float(given)] if isinstance(given, Real) else [float(share) for share in given]
+    except (TypeError, ValueError):
+        shares = []
+    if not shares or any(not 0 <= share <= 1 for share in shares):
+        raise GencapsError(f"intensity is {given}; it goes from 0 to 1")
+    return shares
 
 
 def _few(text: str, most: int = 3) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from numbers import Integral, Real
 from typing import Any
 
 import torch
@@ -13,15 +15,21 @@ from gencaps.errors import GencapsError, nearest
 from gencaps.model import PictureInfo
 
 ON, OFF = ("1", "on", "yes", "true"), ("0", "off", "no", "false")
-Wishes = str | Mapping[str, Any]
-"""``"Eyeglasses=1,Smiling=0"`` or ``{"Eyeglasses": 1, "Smiling": False}``; of a model with classes a class's name."""
+Wishes = str | int | Mapping[str, Any] | Iterable[str]
+"""``"Eyeglasses=1,Smiling=0"``, a list of such or ``{"Eyeglasses": 1, "Smiling": False}``; of a model with classes a
+class by name or index."""
 
 
 def read_wishes(given: Wishes, info: PictureInfo) -> dict[int, int]:
     """Reads the wished state of each group that is named; unknown names and contradictions are refused."""
     if info.labels == "classes":
         return {0: _class(given, info)}
-    pairs = _pairs(given) if isinstance(given, str) else [(str(k), v) for k, v in given.items()]
+    if isinstance(given, Mapping):
+        pairs = [(str(name), value) for name, value in given.items()]
+    elif isinstance(given, str | Iterable):
+        pairs = _pairs(given if isinstance(given, str) else ",".join(map(str, given)))
+    else:
+        raise GencapsError(f"{given!r} names no attributes: write {info.names[0]}=1")
     if not pairs:
         raise GencapsError("nothing was asked for: name attributes, such as " + f"{info.names[0]}=1")
     found: dict[int, int] = {}
@@ -34,11 +42,15 @@ def read_wishes(given: Wishes, info: PictureInfo) -> dict[int, int]:
 
 
 def _class(given: Wishes, info: PictureInfo) -> int:
-    name = str(given if isinstance(given, str) else next(iter(given.values()), "")).strip()
+    if isinstance(given, Integral) and not isinstance(given, bool) and 0 <= int(given) < len(info.names):
+        return int(given)
+    if isinstance(given, Mapping):
+        given = given["class"] if set(given) == {"class"} else ",".join(f"{k}={v}" for k, v in given.items())
+    name = str(given).strip()
     if name in info.names:
         return info.names.index(name)
     kind = " (it has no attributes)" if "=" in name else ""
-    raise GencapsError(f"this model knows no class '{name}'{kind}{nearest(name, info.names)}")
+    raise GencapsError(f"this model knows no class '{' '.join(name.split())}'{kind}{nearest(name, info.names)}")
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
@@ -52,7 +64,8 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 
 
 def _state(name: str, value: Any) -> int:
-    word = str(int(value) if isinstance(value, bool) else value).strip().lower()
+    number = isinstance(value, Real) and value in (0, 1)
+    word = str(int(bool(value)) if number else value).strip().lower()
     if word in ON:
         return 1
     if word in OFF:
@@ -66,7 +79,9 @@ def group_of(name: str, info: PictureInfo) -> int:
         raise GencapsError(f"this model has classes, no attributes such as '{name}'")
     plain = {_plain(known): place for place, known in reversed(list(enumerate(info.names)))}
     if _plain(name) not in plain:
-        raise GencapsError(f"this model knows no attribute '{name}'{nearest(name, info.names)}")
+        close = get_close_matches(_plain(name), plain, n=1)
+        meant = info.names[plain[close[0]]] if close else name  # case does not matter here either
+        raise GencapsError(f"this model knows no attribute '{' '.join(name.split())}'{nearest(meant, info.names)}")
     return plain[_plain(name)]
 
 
@@ -84,7 +99,9 @@ def as_states(wishes: Mapping[int, int], groups: int, n: int, device: torch.devi
 
 def marked(only: str | Iterable[str], info: PictureInfo, n: int, device: torch.device) -> Bool[Tensor, "n groups"]:
     """Marks the attributes that are named, for n pictures."""
-    names = [part for part in only.split(",") if part.strip()] if isinstance(only, str) else list(only)
+    if not isinstance(only, str | Iterable):
+        raise GencapsError(f"{only!r} names no attributes: write {info.names[0]}")
+    names = [part for part in only.split(",") if part.strip()] if isinstance(only, str) else list(map(str, only))
     if not names:
         raise GencapsError("no attribute was named: leave the choice out, or name some")
     mask = torch.zeros(len(info.names), dtype=torch.bool, device=device)

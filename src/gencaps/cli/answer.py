@@ -139,11 +139,12 @@ def _say_scaled(model: Capsules, files: list[Path]) -> None:
     from gencaps.data.pictures import read_header
 
     size, grey = model.info.size, model.info.channels == 1
-    other = [file for file in files if (seen := read_header(file)) and (seen.width, seen.height) != (size, size)]
+    heads = [(file, read_header(file)) for file in files]
+    other = [file for file, head in heads if (head.width, head.height, head.grey) != (size, size, grey)]
     if other:
         more = f" and {len(other) - 1} more" if len(other) > 1 else ""
         kind = "grey" if grey else "colour"
-        print(f"note: {other[0]}{more} was scaled to the model's {size} x {size} px, {kind}", file=sys.stderr)
+        print(f"note: {other[0]}{more} was brought to the model's {size} x {size} px, {kind}", file=sys.stderr)
 
 
 def _show(painted: Painted, options: argparse.Namespace, **facts: Any) -> None:
@@ -217,7 +218,8 @@ def run_generate(options: argparse.Namespace) -> None:
     """Paints new pictures of the classes asked for."""
     model = _load(options)
     classes = None if options.classes is None else [word.strip() for word in options.classes.split(",")]
-    made = model.generate(classes, attributes=options.attributes, like=options.like, n=options.n, seed=options.seed)
+    like = None if options.like is None else _read(model, [Path(options.like)], False)
+    made = model.generate(classes, attributes=options.attributes, like=like, n=options.n, seed=options.seed)
     _show(made, options, seed=options.seed)
 
 
@@ -230,6 +232,7 @@ def run_edit(options: argparse.Namespace) -> None:
     if options.steps is not None and (options.intensity is not None or options.steps < 2):
         raise GencapsError("--steps goes from 0 to 1 in 2 or more steps: leave --intensity out")
     model, files = _load(options), _files(options.pictures)
+    model.wishes(options.set)  # refused before pictures are read
     x = _read(model, files, options.invert)
     intensity: Any = 1.0 if options.intensity is None else options.intensity
     if options.steps is not None:

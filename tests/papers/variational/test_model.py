@@ -115,7 +115,7 @@ def test_mask_in_training_follows_labels_or_least_kl() -> None:
         model = make(config)
         kl = model.encode(x).kl[0]
         label = int(kl.argmax())  # a label that is not the least
-        last = model.encoder[-1]
+        last = list(model.encoder.children())[-1]
         assert isinstance(last, torch.nn.Linear)
         model.losses(x, torch.tensor([label]), step()).terms["recon"].backward()
         assert last.bias.grad is not None

@@ -77,6 +77,8 @@ class VariationalConfig:
                 f"model.widths has {len(self.widths)} entries and model.strides {len(self.strides)}; "
                 "give each convolution one of both"
             )
+        if self.painter != "dense" and not self.decoder:
+            raise GencapsError(f"model.decoder is empty; a {self.painter} painter needs the channels of its stages")
         if self.margin <= 0:
             raise GencapsError(f"model.margin is {self.margin}; it must be above 0")
         for name in _WEIGHTS:

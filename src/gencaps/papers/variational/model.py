@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Integer
 from torch import Tensor, nn
 
+from gencaps.errors import GencapsError
 from gencaps.model import CapsuleModel, Classified, Labelling, Losses, PictureInfo, Pictures, Player, Step, averaged
 from gencaps.papers.variational.config import VariationalConfig
 from gencaps.papers.variational.discriminator import MultiScaleDiscriminator, least_squares
@@ -64,7 +65,7 @@ class VariationalCapsules(CapsuleModel):
         super().__init__(config, pictures)
         self.config: VariationalConfig = config
         self.entities = Entities.of(pictures, config.rest)
-        self.features = features
+        self._features = (features,)  # in a tuple, so that a network's weights do not become the model's own
         self.encoder = make_encoder(config, pictures, self.entities)
         self.decoder = make_decoder(config, pictures, self.entities)
         self.discriminator = (
@@ -78,6 +79,14 @@ class VariationalCapsules(CapsuleModel):
         self.register_buffer("energy_moments", torch.tensor([0.0, 1.0]))
         self.energy_moments: Float[Tensor, "2"]
         """Mean and variance of the energy of training pictures."""
+        self.register_buffer("batches", torch.zeros(()))
+        self.batches: Float[Tensor, ""]
+        """How many batches those two have followed."""
+
+    @property
+    def features(self) -> Features | None:
+        """What the perceptual loss compares."""
+        return self._features[0]
 
     def players(self, stage: str) -> dict[str, Player]:
         """Lets the discriminator, where there is one, move first."""
@@ -131,6 +140,22 @@ class VariationalCapsules(CapsuleModel):
         margin = kl_margin_loss(kl, mask, self.config.margin, self.config.down_weight)
         return posterior, margin, self.entities.surprise(posterior.kl, active) if self.config.presence_weight else None
 
+    def painting(
+        self,
+        posterior: Posterior,
+        y: Labelling,
+        noise: Capsules,
+        prior: Capsules,
+        swap: Float[Tensor, "batch groups"] | None,
+    ) -> Pictures:
+        """Paints a sample of the active capsules, some of them drawn from the prior, as logits."""
+        active = self.entities.least(posterior.kl) if self.config.mask == "least-kl" else self.entities.active(y)
+        capsules = sample(posterior.mu, posterior.log_var, noise)
+        if swap is not None:
+            drawn = self.entities.capsules_in(swap < self.config.swap)
+            capsules = torch.where(drawn[..., None], prior, capsules)
+        return self.logits(self.activate(capsules, active))
+
     def repaint(
         self,
         x: Pictures,
@@ -147,12 +172,7 @@ class VariationalCapsules(CapsuleModel):
         Note: departs from section 3.2 where ``swap`` is above 0: a share of the active capsules is drawn from the
         prior, and the rest of the picture is to be painted all the same. So no capsule paints more than its entity.
         """
-        active = self.entities.least(posterior.kl) if self.config.mask == "least-kl" else self.entities.active(y)
-        capsules = sample(posterior.mu, posterior.log_var, noise)
-        if swap is not None:
-            drawn = self.entities.capsules_in(swap < self.config.swap)
-            capsules = torch.where(drawn[..., None], prior, capsules)
-        logits = self.logits(self.activate(capsules, active))
+        logits = self.painting(posterior, y, noise, prior, swap)
         terms = {"recon": LIKELIHOODS[self.config.likelihood](logits, x)}
         if self.features is not None and self.config.perceptual_weight:
             unlike = (self.features(logits.sigmoid()) - self.features(x)).flatten(1)
@@ -163,13 +183,18 @@ class VariationalCapsules(CapsuleModel):
             terms["adversarial"] = 0.5 * (again + new)
         return terms
 
-    def tell_apart(self, x: Pictures, y: Labelling, noise: Capsules, prior: Capsules) -> tuple[PerPicture, PerPicture]:
+    def tell_apart(
+        self,
+        x: Pictures,
+        y: Labelling,
+        noise: Capsules,
+        prior: Capsules,
+        swap: Float[Tensor, "batch groups"] | None = None,
+    ) -> tuple[PerPicture, PerPicture]:
         """Gives (D(x) - 1)^2 and D(fake)^2, what the discriminator minimises, Eq. (5)."""
         assert self.discriminator is not None
         with torch.no_grad():  # the painter waits while the discriminator moves
-            mu, log_var, kl = self.encode(x)
-            active = self.entities.least(kl) if self.config.mask == "least-kl" else self.entities.active(y)
-            again = self.decode(self.activate(sample(mu, log_var, noise), active))
+            again = self.painting(self.encode(x), y, noise, prior, swap).sigmoid()
             made = self.decode(self.activate(prior, self.entities.active(y)))
         real = least_squares(self.discriminator(x), 1.0)
         old, new = (least_squares(self.discriminator(p), 0.0) for p in (again, made))
@@ -182,17 +207,19 @@ class VariationalCapsules(CapsuleModel):
         because the margin loss is silent about a picture whose capsules are all on their side of the margin.
         """
         config = self.config
+        if config.perceptual_weight and self.features is None and self.training:
+            raise GencapsError("model.perceptual_weight needs features: give VariationalCapsules a callable of them")
         shape = (len(x), self.entities.count, config.dim)
         noise = step.noise.normal(*shape) if config.recon_weight else None
         prior = step.noise.normal(*shape) if self.discriminator is not None or config.swap else noise
+        swap = step.noise.uniform(len(x), self.entities.groups) if config.swap else None
         if step.player == "discriminator":
-            real, fake = self.tell_apart(x, y, noise, prior)  # pyright: ignore[reportArgumentType]
+            real, fake = self.tell_apart(x, y, noise, prior, swap)  # pyright: ignore[reportArgumentType]
             return averaged({"real": real, "fake": fake})
         warm = min(1.0, step.progress / config.warmup) if config.warmup else 1.0
         posterior, margin, surprise = self.analyse(x, y, x.new_full((), warm))
         terms = {"margin": margin} if surprise is None else {"margin": margin, "presence": surprise}
         if noise is not None and prior is not None:
-            swap = step.noise.uniform(len(x), self.entities.groups) if config.swap else None
             terms |= self.repaint(x, y, posterior, noise, prior, swap)
         if self.training:
             self.count(y, self.bound(posterior.kl, self.entities.active(y), terms.get("recon")))
@@ -208,9 +235,13 @@ class VariationalCapsules(CapsuleModel):
     def count(self, y: Labelling, energy: PerPicture) -> None:
         """Lets the entities' shares and the energy's moments follow a batch."""
         seen = self.entities.mask(self.entities.active(y)).float().mean(0)
-        self.shares.lerp_(mean_over_processes(seen), FOLLOW)
-        moments = torch.stack([energy.mean(), (energy - self.energy_moments[0]).square().mean()])
-        self.energy_moments.lerp_(mean_over_processes(moments), FOLLOW)
+        self.batches += 1
+        # at first a plain mean over the batches, so that where the numbers began is forgotten at once
+        weight = self.batches.reciprocal().clamp(min=FOLLOW)
+        self.shares.lerp_(mean_over_processes(seen), weight)
+        mean = mean_over_processes(energy.mean())
+        spread = mean_over_processes((energy - mean).square().mean())
+        self.energy_moments.lerp_(torch.stack([mean, spread]), weight)
 
     # ---- how well a picture is explained ----
 

@@ -10,6 +10,7 @@ from gencaps.data import synthetic
 from gencaps.data.catalog import faces_asked
 from gencaps.data.images import ImageSet
 from gencaps.engine.evaluate import pixels
+from gencaps.errors import GencapsError
 from gencaps.metrics.editing import edited, style_ratio
 from gencaps.primitives.gaussian import sample
 from gencaps.primitives.noise import Noise
@@ -75,6 +76,8 @@ def styles(subject: Subject) -> Measured:
         ratios.append(style_ratio(*features))
         if subject.run.recipe.data.startswith("faces"):
             kept.append(_outside_over_inside(prior, _region(subject, test, name, chosen)))
+    if not ratios:
+        raise GencapsError(f"no test picture of '{subject.run.recipe.data}' has any attribute: there are no styles")
     values = {"ratio": sum(ratios) / len(ratios)}
     if kept:
         values["kept_ratio"] = sum(kept) / len(kept)
@@ -90,13 +93,11 @@ def _draws(subject: Subject, x: Tensor, target: int, *, own: bool) -> Float[Tens
     model = subject.model
     noise = subject.noise(f"style {target} {own}")
     x = x.repeat_interleave(DRAWS, 0)
+    group = (torch.arange(model.entities.groups, device=x.device) == target).expand(len(x), -1)
     if not own:
-        wanted = torch.full((len(x), model.entities.groups), -1, device=x.device)
-        wanted[:, target] = 1
-        return model.edit(x, wanted, noise).unflatten(0, (-1, DRAWS))
+        return model.resample(x, noise, group).unflatten(0, (-1, DRAWS))
     mu, log_var, kl = model.encode(x)
-    group = torch.arange(model.entities.groups, device=x.device) == target
-    moved = model.entities.capsules_in(group.expand(len(x), -1))[..., None]
+    moved = model.entities.capsules_in(group)[..., None]
     drawn = torch.where(moved, sample(mu, log_var, _normal(noise, mu)), mu)
     return model.decode(model.activate(drawn, model.entities.least(kl))).unflatten(0, (-1, DRAWS))
 
