@@ -387,3 +387,12 @@ def test_settings_of_attributes_that_make_no_sense_are_refused_by_name() -> None
         refused(lambda name=name: replace(PLAIN, **{name: -1.0}), f"model.{name}", "negative")
     for name in ("head", "discriminator", "scales"):
         refused(lambda name=name: replace(PLAIN, **{name: 0}), f"model.{name}", "at least 1")
+
+
+def test_rest_weight_multiplies_the_kl_of_the_rest_alone() -> None:
+    x = pictures()
+    plain, heavy = (make(PLAIN, rest=2, rest_weight=weight) for weight in (1.0, 3.0))
+    heavy.load_state_dict(plain.state_dict())
+    one, three = (model.losses(x, Y, Step(Noise(0))).terms["margin"] for model in (plain, heavy))
+    of_rest = plain.encode(x).kl[:, -2:].sum(1).mean()
+    torch.testing.assert_close(three - one, 2 * of_rest, rtol=1e-4, atol=1e-5)

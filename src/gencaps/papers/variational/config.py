@@ -40,6 +40,8 @@ class VariationalConfig:
     """Hands the decoder a 1 beside each active capsule, so that one near 0 still says which it is."""
     rest: int = 0
     """Capsules that are always on, for what no entity stands for (a background, a light); the paper has none."""
+    rest_weight: float = 1.0
+    """Weight of those capsules' KL; above 1 an entity's style is cheaper to keep in its own capsule."""
     swap: float = 0.0
     """Share of the active capsules that are drawn from the prior in training, so that each comes to paint its own
     entity alone."""
@@ -98,6 +100,7 @@ _WEIGHTS = (
     "down_weight",
     "recon_weight",
     "presence_weight",
+    "rest_weight",
     "warmup",
     "adversarial_weight",
     "perceptual_weight",

@@ -79,6 +79,10 @@ class VariationalCapsules(CapsuleModel):
         self.register_buffer("energy_moments", torch.tensor([0.0, 1.0]))
         self.energy_moments: Float[Tensor, "2"]
         """Mean and variance of the energy of training pictures."""
+        weights = torch.ones(self.entities.count)
+        weights[self.entities.count - self.entities.rest :] = config.rest_weight
+        self.register_buffer("kl_weights", weights, persistent=False)
+        self.kl_weights: Float[Tensor, "entities"]
         self.register_buffer("batches", torch.zeros(()))
         self.batches: Float[Tensor, ""]
         """How many batches those two have followed."""
@@ -136,7 +140,7 @@ class VariationalCapsules(CapsuleModel):
         posterior, active = self.encode(x), self.entities.active(y)
         mask = self.entities.mask(active)
         # a present capsule's KL times warm, an absent one's as it is
-        kl = torch.where(mask, warm * posterior.kl, posterior.kl)
+        kl = torch.where(mask, warm * self.kl_weights * posterior.kl, posterior.kl)
         margin = kl_margin_loss(kl, mask, self.config.margin, self.config.down_weight)
         return posterior, margin, self.entities.surprise(posterior.kl, active) if self.config.presence_weight else None
 
