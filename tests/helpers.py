@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+import torch
 
 from gencaps.errors import GencapsError
+
+
+def isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Puts a test into an empty folder, off the user's own data and cache, on a machine without a GPU."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("GENCAPS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("GENCAPS_DATA", raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    return folder
 
 
 def refused(call: Callable[[], object], *words: str) -> None:

@@ -103,8 +103,15 @@ class Capsules:
         """Labels pictures with what they show, in a few words; a model that cannot tell leaves the labels empty."""
         if not isinstance(self.model, Classifies):
             return [""] * len(x)
-        seen = self.classify(x).label
+        # not through self.classify, which also paints every picture to see how far it is to be doubted
+        seen = self._named(self.model.classify(x).label)
         return seen if self.info.labels == "classes" else [_few(text) for text in seen]
+
+    def _named(self, label: Tensor) -> list[str]:
+        """Names classes, or lists the attributes that are on."""
+        if label.ndim == 1:
+            return [self.names[i] for i in label.tolist()]
+        return [", ".join(n for n, on in zip(self.names, row, strict=True) if on) for row in label.tolist()]
 
     @torch.no_grad()
     def classify(self, pictures: Given) -> Classification:
@@ -112,11 +119,7 @@ class Capsules:
         x = self.pictures(pictures)
         seen = self._able(Classifies).classify(x)
         unknown = self.model.doubt(x).cpu() if isinstance(self.model, Doubts) else None
-        if seen.label.ndim == 1:
-            label = [self.names[i] for i in seen.label.tolist()]
-        else:
-            label = [", ".join(n for n, on in zip(self.names, row, strict=True) if on) for row in seen.label.tolist()]
-        return Classification(label, seen.presence.cpu(), self.names, unknown)
+        return Classification(self._named(seen.label), seen.presence.cpu(), self.names, unknown)
 
     def presence(self, pictures: Given) -> Float[Tensor, "n entities"]:
         """Gives how surely each entity is in each picture, 0 to 1."""

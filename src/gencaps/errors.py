@@ -16,6 +16,15 @@ class GencapsError(Exception):
     """
 
 
+def refuse_below(settings: object, least: int, *names: str) -> None:
+    """Refuses settings of a model, single ones or lists, that are below a bound."""
+    for name in names:
+        value = getattr(settings, name)
+        if any(one < least for one in (value if isinstance(value, tuple) else (value,))):
+            what = "each" if isinstance(value, tuple) else "it"
+            raise GencapsError(f"model.{name} is {value}; {what} must be at least {least}")
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Offers the known word nearest to a mistyped one: `` (did you mean 'epochs'?)``, or all of them if few."""
     known = sorted(known)

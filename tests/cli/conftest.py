@@ -13,19 +13,14 @@ import torch
 from gencaps.cli import main
 from gencaps.engine import fit as fit_module
 from tests.cli.helpers import TINY
+from tests.helpers import isolated
 
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Puts each test into an empty folder, off the user's own data and cache, on a machine without a GPU."""
-    folder = tmp_path / "here"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("GENCAPS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("GENCAPS_DATA", raising=False)
     monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    return folder
+    return isolated(tmp_path, monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import torch
 
 if TYPE_CHECKING:  # imported here it would escape the shape checks, which begin after this file is read
     from gencaps.engine.train import Trained
@@ -17,15 +16,10 @@ if TYPE_CHECKING:  # imported here it would escape the shape checks, which begin
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Puts each test into an empty folder."""
     from gencaps.reproduce.hand import celeba_pictures
+    from tests.helpers import isolated
 
-    folder = tmp_path / "here"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("GENCAPS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("GENCAPS_DATA", raising=False)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     celeba_pictures.cache_clear()
-    return folder
+    return isolated(tmp_path, monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -142,6 +142,7 @@ def run_run(options: argparse.Namespace) -> int:
                 raise GencapsError(reasons[0])
             if reasons:
                 say(f"{len(reasons)} claims cannot be run here, such as: {reasons[0]}")
+        wrote = False
         try:
             for claim, row, written in run_claims(claims, bench, seeds=options.seeds, say=say):
                 shown = [f"published {number(row['published'])}"] if row["published"] is not None else []
@@ -150,11 +151,13 @@ def run_run(options: argparse.Namespace) -> int:
                 print(f"{claim.id}: {ours(row)} ({', '.join([*shown, state])})")
                 for note in () if options.smoke else row.get("notes", ()):
                     print(f"  {note}")
-                if written is not None:
-                    write_page(known, folder)
+                wrote = wrote or written is not None
         except Interrupted:
             print("stopped" if options.smoke else f"stopped and saved; go on with: {command_line()}", file=sys.stderr)
             return 130
+        finally:
+            if wrote:
+                write_page(known, folder)
     return 0
 
 
@@ -162,8 +165,7 @@ def run_judge(options: argparse.Namespace) -> int:
     """Trains or finds a judge and says how far it can be trusted."""
     from gencaps.engine.interrupt import Interrupted
     from gencaps.engine.run import command_line
-    from gencaps.engine.train import load_splits
-    from gencaps.reproduce.judge import accuracies, get_judge, judge_recipe
+    from gencaps.reproduce.judge import get_judge, judge_recipe
 
     recipe = judge_recipe(options.data, size=options.size, seed=options.seed)
     try:
@@ -172,7 +174,7 @@ def run_judge(options: argparse.Namespace) -> int:
         print(f"stopped and saved; go on with: {command_line()}", file=sys.stderr)
         return 130
     names = judge.model.pictures.names if judge.model.pictures.labels == "attributes" else ("all classes",)
-    each = accuracies(judge.model, load_splits(recipe).test).tolist()
+    each = judge.each.tolist()
     if options.json:
         facts = {"data": judge.data, "accuracy": judge.accuracy, "path": str(judge.path)}
         print(json.dumps({**facts, "each": dict(zip(names, each, strict=True))}, indent=2))

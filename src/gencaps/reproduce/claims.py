@@ -83,6 +83,16 @@ class Claim:
         return self.id.partition(".")[0]
 
     @property
+    def measure_name(self) -> str:
+        """The first half of ``measure``; empty where there is none."""
+        return (self.measure or "").partition(":")[0]
+
+    @property
+    def quantity(self) -> str:
+        """The second half."""
+        return (self.measure or "").partition(":")[2]
+
+    @property
     def command(self) -> str | None:
         """The command that measures it."""
         return None if self.kind == "cited" else f"gencaps reproduce run {self.id}"

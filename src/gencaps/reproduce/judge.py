@@ -43,11 +43,19 @@ class Judge:
 
     model: ResNet
     data: str
-    accuracy: float
-    """Share of real test pictures read right; over attributes, the mean of their shares."""
-    least: float
-    """The share of the attribute that it reads worst; the accuracy where there are classes."""
+    each: Float[Tensor, "names"]
+    """Share of real test pictures read right, of each attribute; of classes one number, over all pictures."""
     path: Path
+
+    @property
+    def accuracy(self) -> float:
+        """Share of real test pictures read right; over attributes, the mean of their shares."""
+        return self.each.mean().item()
+
+    @property
+    def least(self) -> float:
+        """The share of the attribute that it reads worst; the accuracy where there are classes."""
+        return self.each.min().item()
 
     @property
     def note(self) -> str:
@@ -108,8 +116,7 @@ def as_judge(trained: Trained) -> Judge:
     """Takes a trained residual network as a judge; its accuracy is measured on the test part."""
     model, test = trained.model, trained.splits.test
     assert isinstance(model, ResNet)
-    each = accuracies(model, test)
-    return Judge(model.eval(), trained.run.recipe.data, each.mean().item(), each.min().item(), trained.run.path)
+    return Judge(model.eval(), trained.run.recipe.data, accuracies(model, test), trained.run.path)
 
 
 def accuracies(model: ResNet, images: ImageSet) -> Float[Tensor, "names"]:

@@ -18,7 +18,6 @@ State = Literal["met", "missed", "not run", "needs data", "cited"]
 MEASURED = ("seeds", "device", "torch", "commit", "command", "seconds", "date")
 """Fields that only a run can fill."""
 FIELDS = ("claim", "kind", "paper", "metric", "published", "target", "direction", "against", "ours", "met", "state")
-FORMAT = 1
 
 
 @dataclass(frozen=True)

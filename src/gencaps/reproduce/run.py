@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gencaps.engine.devices import choose_device
+from gencaps.engine.recipe import Recipe
 from gencaps.engine.run import Run, environment
 from gencaps.engine.train import Trained
 from gencaps.errors import GencapsError, nearest
@@ -24,7 +25,7 @@ from gencaps.reproduce.results import path_of, picture_of, read_result, renew, r
 from gencaps.reproduce.subject import Measured, Subject
 from gencaps.reproduce.training import ensure_trained, recipe_of, training_seconds
 
-OF_ATTRIBUTES = ("attributes:", "edits:")
+OF_ATTRIBUTES = ("attributes", "edits")
 """Measures whose quantities are named after a set's attributes."""
 RESULTS, RUNS = Path("docs/results"), Path("runs/reproduce")
 
@@ -41,7 +42,7 @@ class Bench:
     device: str = "auto"
     smoke: bool = False
     quiet: bool = False
-    known: dict[Path, Judge] = field(default_factory=dict)
+    known: dict[Recipe, Judge] = field(default_factory=dict)
     """Judges that were loaded before."""
 
     def train(self, run: TrainingRun, seed: int) -> Trained:
@@ -53,10 +54,9 @@ class Bench:
     def judge(self, run: Run) -> Judge:
         """Gives the judge of a run's data at its size."""
         recipe = judge_recipe(run.recipe.data, size=run.recipe.train.size, smoke=self.smoke)
-        path = judge_path(recipe, self.judges)
-        if path not in self.known:
-            self.known[path] = get_judge(recipe, folder=self.judges, device=self.device, quiet=self.quiet)
-        return self.known[path]
+        if recipe not in self.known:
+            self.known[recipe] = get_judge(recipe, folder=self.judges, device=self.device, quiet=self.quiet)
+        return self.known[recipe]
 
 
 class Outcome(NamedTuple):
@@ -79,7 +79,7 @@ def run_claims(
         _refuse_loss(claim, bench, seeds)
     if not bench.smoke:
         _refuse_folder(bench.results)
-    key = lambda claim: (claim.runs, (claim.measure or "").partition(":")[0], claim.kind)  # noqa: E731
+    key = lambda claim: (claim.runs, claim.measure_name, claim.kind)  # noqa: E731
     for _, group in groupby(sorted(claims, key=key), key):
         yield from _run_group(list(group), bench, seeds, say)
 
@@ -91,9 +91,9 @@ def refuse(claim: Claim, bench: Bench) -> None:
     missing = bench.book.missing(claim)
     if missing is not None:
         raise GencapsError(f"'{claim.id}' cannot be run: {missing}")
-    name, quantity = (claim.measure or "").split(":")
-    known: Any = FIGURES if name == "figure" else MEASURES
-    wanted = quantity if name == "figure" else name
+    of_figure = claim.measure_name == "figure"
+    known: Any = FIGURES if of_figure else MEASURES
+    wanted = claim.quantity if of_figure else claim.measure_name
     if wanted not in known:
         raise GencapsError(f"'{claim.id}' is measured by '{wanted}', which is not built yet{nearest(wanted, known)}")
     needed = None if bench.smoke else lacking(bench.book, claim)
@@ -150,8 +150,8 @@ def _run_group(group: list[Claim], bench: Bench, seeds: int | None, say: Callabl
         subject = Subject(trained, seed, bench.judge, bench.smoke)
         started_s = time.perf_counter()
         if group[0].kind == "value":
-            say(f"measuring {(group[0].measure or '').partition(':')[0]}")
-            found.append(MEASURES[(group[0].measure or "").partition(":")[0]](subject))
+            say(f"measuring {group[0].measure_name}")
+            found.append(MEASURES[group[0].measure_name](subject))
         seconds += time.perf_counter() - started_s
     assert subject is not None
     facts = {"seeds": wanted, **_machine(bench), "seconds": round(seconds, 1)}
@@ -162,7 +162,7 @@ def _run_group(group: list[Claim], bench: Bench, seeds: int | None, say: Callabl
 def _finish(
     claim: Claim, bench: Bench, found: list[Measured], subject: Subject, facts: dict[str, Any], seeds: int | None
 ) -> Outcome:
-    quantity = (claim.measure or "").partition(":")[2]
+    quantity = claim.quantity
     command = f"{claim.command} --seeds {seeds}" if seeds and claim.kind == "value" else claim.command
     facts = {**facts, "command": command}
     values: list[float] = []
@@ -173,7 +173,7 @@ def _finish(
             folder = bench.runs if "celeba" in claim.data else bench.results
             facts["picture"] = save_picture(picture, picture_of(folder, claim)).name
     else:
-        if bench.smoke and (claim.measure or "").startswith(OF_ATTRIBUTES) and quantity not in found[0].values:
+        if bench.smoke and claim.measure_name in OF_ATTRIBUTES and quantity not in found[0].values:
             quantity = next(iter(found[0].values))  # the stand-in faces have other attributes
         values = [pick(one, quantity, claim) for one in found]
         notes = sorted({note for one in found for note in one.notes})

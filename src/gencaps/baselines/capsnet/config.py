@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gencaps.errors import GencapsError
+from gencaps.errors import GencapsError, refuse_below
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,6 @@ class CapsNetConfig:
     """Weight of the squared error summed over the pixels; 0 trains without a decoder."""
 
     def __post_init__(self) -> None:
-        for name in ("channels", "kernel", "capsules", "primary_dim", "stride", "dim", "iterations"):
-            if getattr(self, name) < 1:
-                raise GencapsError(f"model.{name} is {getattr(self, name)}; it must be at least 1")
-        if any(width < 1 for width in self.decoder):
-            raise GencapsError(f"model.decoder is {self.decoder}; each must be at least 1")
+        refuse_below(self, 1, "channels", "kernel", "capsules", "primary_dim", "stride", "dim", "iterations", "decoder")
         if self.recon_weight < 0:
             raise GencapsError(f"model.recon_weight is {self.recon_weight}; it must not be negative")

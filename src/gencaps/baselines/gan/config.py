@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gencaps.errors import GencapsError
+from gencaps.errors import GencapsError, refuse_below
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,6 @@ class GANConfig:
     """The discriminator's learning rate, as a multiple of the run's (two time scales)."""
 
     def __post_init__(self) -> None:
-        for name in ("latent", "width", "discriminator"):
-            if getattr(self, name) < 1:
-                raise GencapsError(f"model.{name} is {getattr(self, name)}; it must be at least 1")
+        refuse_below(self, 1, "latent", "width", "discriminator")
         if self.discriminator_rate <= 0:
             raise GencapsError(f"model.discriminator_rate is {self.discriminator_rate}; it must be above 0")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gencaps.errors import GencapsError
+from gencaps.errors import GencapsError, refuse_below
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,7 @@ class ResNetConfig:
     """Share of the features dropped before the last layer."""
 
     def __post_init__(self) -> None:
-        for name in ("width", "stem_stride"):
-            if getattr(self, name) < 1:
-                raise GencapsError(f"model.{name} is {getattr(self, name)}; it must be at least 1")
+        refuse_below(self, 1, "width", "stem_stride")
         if not self.blocks or any(count < 1 for count in self.blocks):
             raise GencapsError(f"model.blocks is {self.blocks}; give one stage or more, each of at least 1 block")
         for name in ("smoothing", "dropout"):

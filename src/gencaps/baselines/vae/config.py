@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gencaps.errors import GencapsError
+from gencaps.errors import GencapsError, refuse_below
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,6 @@ class VAEConfig:
     """Weight of the KL to the prior; 1 is the bound."""
 
     def __post_init__(self) -> None:
-        if self.latent < 1:
-            raise GencapsError(f"model.latent is {self.latent}; it must be at least 1")
-        if any(width < 1 for width in self.hidden):
-            raise GencapsError(f"model.hidden is {self.hidden}; each must be at least 1")
+        refuse_below(self, 1, "latent", "hidden")
         if self.kl_weight < 0:
             raise GencapsError(f"model.kl_weight is {self.kl_weight}; it must not be negative")

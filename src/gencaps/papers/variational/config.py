@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gencaps.errors import GencapsError
+from gencaps.errors import GencapsError, refuse_below
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,10 @@ class VariationalConfig:
     """Weight of the perceptual loss, for a model that was given features."""
 
     def __post_init__(self) -> None:
-        for name in ("dim", "kernel", "head", "discriminator", "scales"):
-            if getattr(self, name) < 1:
-                raise GencapsError(f"model.{name} is {getattr(self, name)}; it must be at least 1")
+        refuse_below(self, 1, "dim", "kernel", "head", "discriminator", "scales", "widths", "strides", "decoder")
+        refuse_below(self, 0, "rest")
         if self.kernel % 2 == 0:
             raise GencapsError(f"model.kernel is {self.kernel}; it must be odd")
-        for name in ("widths", "strides", "decoder"):
-            if any(value < 1 for value in getattr(self, name)):
-                raise GencapsError(f"model.{name} is {getattr(self, name)}; each must be at least 1")
         if self.encoder != "residual" and (len(self.widths) != len(self.strides) or not self.widths):
             raise GencapsError(
                 f"model.widths has {len(self.widths)} entries and model.strides {len(self.strides)}; "
@@ -86,8 +82,6 @@ class VariationalConfig:
         for name in _WEIGHTS:
             if getattr(self, name) < 0:
                 raise GencapsError(f"model.{name} is {getattr(self, name)}; it must not be negative")
-        if self.rest < 0:
-            raise GencapsError(f"model.rest is {self.rest}; it must be at least 0")
         if not 0 <= self.swap < 1:
             raise GencapsError(f"model.swap is {self.swap}; it must be from 0 to below 1")
         if self.warmup > 1:

@@ -7,19 +7,17 @@ from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Integer
-from torch import Tensor, nn
+from torch import Tensor
 
 from gencaps.errors import GencapsError
 from gencaps.model import CapsuleModel, Classified, Labelling, Losses, PictureInfo, Pictures, Player, Step, averaged
+from gencaps.papers.variational.build import make_decoder, make_encoder
 from gencaps.papers.variational.config import VariationalConfig
 from gencaps.papers.variational.discriminator import MultiScaleDiscriminator, least_squares
 from gencaps.papers.variational.entities import Active, Entities, changed, keep
-from gencaps.papers.variational.networks import ResidualEncoder, RoutedEncoder, convolutional_encoder, residual_decoder
-from gencaps.primitives.dcgan import dcgan_generator
 from gencaps.primitives.gaussian import bounded_log_var, kl_to_standard_normal, sample
 from gencaps.primitives.likelihoods import LIKELIHOODS
 from gencaps.primitives.losses import kl_margin_loss
-from gencaps.primitives.networks import dense_decoder
 from gencaps.primitives.noise import Noise
 from gencaps.primitives.processes import mean_over_processes
 
@@ -29,8 +27,6 @@ Masked = Float[Tensor, "batch entities features"]
 PerPicture = Float[Tensor, "batch"]
 Features = Callable[[Pictures], Tensor]
 """What a perceptual loss compares: features of pictures."""
-
-
 FOLLOW = 0.01
 """How fast running averages follow a batch."""
 DOUBTED = 4.0
@@ -314,16 +310,26 @@ class VariationalCapsules(CapsuleModel):
             noise: draws the kept capsules from their posterior; without it they are its mean.
             intensity: how far to go from the picture (0) to the edit (1): a line between the two capsules of a group.
         """
-        capsules, active = self.posterior(x, noise)
+        return self.repainted(*self.posterior(x, noise), wanted, style, intensity)
+
+    def repainted(
+        self,
+        capsules: Capsules,
+        active: Active,
+        wanted: Integer[Tensor, "batch groups"],
+        style: Noise | None,
+        intensity: float = 1.0,
+    ) -> Pictures:
+        """Paints known capsules with some of their groups changed: what ``edit`` does with a picture's."""
         after = changed(active, wanted)
         moved = (wanted >= 0) if style is not None else (after != active)
-        new = torch.where(self.entities.capsules_in(moved)[..., None], self.prior(len(x), style), capsules)
+        new = torch.where(self.entities.capsules_in(moved)[..., None], self.prior(len(capsules), style), capsules)
         return self.decode(torch.lerp(self.activate(capsules, active), self.activate(new, after), intensity))
 
     def resample(self, x: Pictures, noise: Noise, only: Bool[Tensor, "batch groups"] | None = None) -> Pictures:
         """Paints what each picture shows in another style, drawn from the prior; ``only`` some groups, or all."""
-        active = self.posterior(x)[1]
-        return self.edit(x, active if only is None else torch.where(only, active, -1), noise)
+        capsules, active = self.posterior(x)
+        return self.repainted(capsules, active, active if only is None else torch.where(only, active, -1), noise)
 
     def interpolate(
         self, start: Pictures, end: Pictures, steps: int, only: Bool[Tensor, "batch groups"] | None = None
@@ -338,45 +344,3 @@ class VariationalCapsules(CapsuleModel):
         share = torch.linspace(0, 1, steps, device=first.device)[:, None, None]
         walk = torch.lerp(first[:, None], last[:, None], share)
         return self.decode(walk.flatten(0, 1)).unflatten(0, (len(start), steps))
-
-
-def make_encoder(config: VariationalConfig, pictures: PictureInfo, entities: Entities) -> nn.Module:
-    """Builds the encoder that a config names."""
-    if config.encoder == "residual":
-        return ResidualEncoder(
-            pictures.channels,
-            pictures.size,
-            config.widths,
-            config.kernel,
-            config.norm,
-            config.head,
-            entities.groups,
-            entities.states,
-            entities.rest,
-            config.dim,
-        )
-    if config.encoder == "routed":
-        return RoutedEncoder(
-            pictures.channels,
-            pictures.size,
-            config.widths,
-            config.strides,
-            config.kernel,
-            config.norm,
-            entities.count,
-            config.dim,
-        )
-    out = 2 * entities.count * config.dim
-    return convolutional_encoder(
-        pictures.channels, pictures.size, config.widths, config.strides, config.kernel, config.norm, out
-    )
-
-
-def make_decoder(config: VariationalConfig, pictures: PictureInfo, entities: Entities) -> nn.Sequential:
-    """Builds the decoder that a config names."""
-    features = entities.count * (config.dim + config.flag)
-    if config.painter == "residual":
-        return residual_decoder(features, config.decoder, config.kernel, config.norm, pictures.channels, pictures.size)
-    if config.painter == "convolutional":
-        return dcgan_generator(features, config.decoder[-1], pictures.channels, pictures.size)
-    return dense_decoder(features, config.decoder, pictures.channels, pictures.size)

@@ -41,14 +41,22 @@ def convolution(channels: int, width: int, kernel: int, norm: Norm, stride: int 
     return nn.Sequential(layers, normalisation(norm, width), nn.ReLU())
 
 
-def convolutional_encoder(
-    channels: int, size: int, widths: Sequence[int], strides: Sequence[int], kernel: int, norm: Norm, out: int
-) -> nn.Sequential:
-    """Builds C5s1-256, C5s2-256, C5s2-256, F320 for the paper's numbers (section 4.2), ending in a linear layer."""
+def convolutions(
+    channels: int, size: int, widths: Sequence[int], strides: Sequence[int], kernel: int, norm: Norm
+) -> tuple[list[nn.Module], int, int]:
+    """Lists convolutions one after the other; gives the channels and the side that they end with, too."""
     layers: list[nn.Module] = []
     for width, stride in zip(widths, strides, strict=True):
         layers += convolution(channels, width, kernel, norm, stride)
         channels, size = width, -(-size // stride)
+    return layers, channels, size
+
+
+def convolutional_encoder(
+    channels: int, size: int, widths: Sequence[int], strides: Sequence[int], kernel: int, norm: Norm, out: int
+) -> nn.Sequential:
+    """Builds C5s1-256, C5s2-256, C5s2-256, F320 for the paper's numbers (section 4.2), ending in a linear layer."""
+    layers, channels, size = convolutions(channels, size, widths, strides, kernel, norm)
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * size * size, out))
 
 
@@ -71,10 +79,7 @@ class RoutedEncoder(nn.Module):
         dim: int,
     ) -> None:
         super().__init__()
-        layers: list[nn.Module] = []
-        for width, stride in zip(widths, strides, strict=True):
-            layers += convolution(channels, width, kernel, norm, stride)
-            channels, size = width, -(-size // stride)
+        layers, channels, size = convolutions(channels, size, widths, strides, kernel, norm)
         self.body = nn.Sequential(*layers)
         window = min(kernel, size)
         self.primary = PrimaryCapsules(channels, PRIMARY, PRIMARY_DIM, window, 1)

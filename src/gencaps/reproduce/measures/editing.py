@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -13,7 +15,6 @@ from gencaps.engine.evaluate import pixels
 from gencaps.errors import GencapsError
 from gencaps.metrics.editing import edited, style_ratio
 from gencaps.primitives.gaussian import sample
-from gencaps.primitives.noise import Noise
 from gencaps.reproduce.measures.classify import dashed
 from gencaps.reproduce.subject import Measured, Subject
 
@@ -31,6 +32,11 @@ ENTAILED: dict[str, tuple[str, ...]] = {
 """What an attribute of CelebA brings along: left out of what must be kept."""
 
 
+def edited_attributes(names: Sequence[str]) -> list[int]:
+    """Gives the places of the attributes that are edited: of CelebA's 40 those named above, of other sets all."""
+    return [place for place, name in enumerate(names) if len(names) != 40 or name in EDITED]
+
+
 @torch.no_grad()
 def edits(subject: Subject) -> Measured:
     """Flips one attribute at a time and asks the judge what changed against the unedited reconstruction, in percent."""
@@ -38,11 +44,10 @@ def edits(subject: Subject) -> Measured:
     test = subject.splits.test[: subject.count(PICTURES)]
     names = test.names
     x = pixels(test.x.to(model.device))
-    before = judge.look(_in_parts(lambda part: model.reconstruct(part), x)).label
+    before = judge.look(torch.cat([model.reconstruct(part) for part in x.split(BATCH)])).label
     values: dict[str, float] = {}
-    for target, name in enumerate(names):
-        if len(names) == 40 and name not in EDITED:
-            continue
+    for target in edited_attributes(names):
+        name = names[target]
         wanted = torch.full_like(before, -1)
         wanted[:, target] = 1 - before[:, target]
         style = subject.noise(f"edit {name}")
@@ -64,9 +69,7 @@ def styles(subject: Subject) -> Measured:
     model, judge = subject.model, subject.judge()
     test = subject.splits.test
     ratios, kept = [], []
-    for target, name in enumerate(test.names):
-        if len(test.names) == 40 and name not in EDITED:
-            continue
+    for target in edited_attributes(test.names):
         chosen = test.y[:, target].nonzero()[: subject.count(100, 4), 0]
         if len(chosen) == 0:
             continue
@@ -75,17 +78,13 @@ def styles(subject: Subject) -> Measured:
         features = [judge.look(draws.flatten(0, 1)).features.unflatten(0, (-1, DRAWS)) for draws in (prior, posterior)]
         ratios.append(style_ratio(*features))
         if subject.run.recipe.data.startswith("faces"):
-            kept.append(_outside_over_inside(prior, _region(subject, test, name, chosen)))
+            kept.append(_outside_over_inside(prior, _region(subject, test, test.names[target], chosen)))
     if not ratios:
         raise GencapsError(f"no test picture of '{subject.run.recipe.data}' has any attribute: there are no styles")
     values = {"ratio": sum(ratios) / len(ratios)}
     if kept:
         values["kept_ratio"] = sum(kept) / len(kept)
     return Measured(values, (judge.note,))
-
-
-def _in_parts(paint, x: Tensor) -> Tensor:
-    return torch.cat([paint(part) for part in x.split(BATCH)])
 
 
 def _draws(subject: Subject, x: Tensor, target: int, *, own: bool) -> Float[Tensor, "pictures draws c h w"]:
@@ -98,12 +97,8 @@ def _draws(subject: Subject, x: Tensor, target: int, *, own: bool) -> Float[Tens
         return model.resample(x, noise, group).unflatten(0, (-1, DRAWS))
     mu, log_var, kl = model.encode(x)
     moved = model.entities.capsules_in(group)[..., None]
-    drawn = torch.where(moved, sample(mu, log_var, _normal(noise, mu)), mu)
+    drawn = torch.where(moved, sample(mu, log_var, noise.normal(*mu.shape)), mu)
     return model.decode(model.activate(drawn, model.entities.least(kl))).unflatten(0, (-1, DRAWS))
-
-
-def _normal(noise: Noise, like: Tensor) -> Tensor:
-    return noise.normal(*like.shape)
 
 
 def _region(subject: Subject, test: ImageSet, name: str, chosen: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from PIL import Image
 from gencaps.engine.evaluate import pixels
 from gencaps.engine.samples import class_grid
 from gencaps.figures import grid
-from gencaps.reproduce.measures.editing import EDITED
+from gencaps.reproduce.measures.editing import edited_attributes
 from gencaps.reproduce.subject import Subject, sample
 
 COLUMNS, STRIPS, STEPS = 10, 6, 10
@@ -41,15 +41,14 @@ def samples(subject: Subject) -> Image.Image:
 
 
 def _edited(subject: Subject) -> list[int]:
-    names = subject.splits.test.names
-    return [i for i, name in enumerate(names) if len(names) != 40 or name in EDITED][:SHOWN]
+    return edited_attributes(subject.splits.test.names)[:SHOWN]
 
 
-def _flip(subject: Subject, x: torch.Tensor, target: int, state: int | None = None) -> torch.Tensor:
-    """Wishes for the other state of one attribute, or for a given one."""
+def _flip(subject: Subject, x: torch.Tensor, target: int) -> torch.Tensor:
+    """Wishes for the other state of one attribute."""
     active = subject.model.classify(x).label
     wanted = torch.full_like(active, -1)
-    wanted[:, target] = 1 - active[:, target] if state is None else state
+    wanted[:, target] = 1 - active[:, target]
     return wanted
 
 
