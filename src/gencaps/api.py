@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gencaps.data.arrays import Given, as_pictures
 from gencaps.engine.devices import choose_device
-from gencaps.engine.pretrained import from_pretrained, save_pretrained
+from gencaps.engine.pretrained import from_pretrained, how_made, model_card, run_of, save_pretrained
 from gencaps.errors import GencapsError, nearest
 from gencaps.figures import grid, save_picture, to_images
 from gencaps.model import (
@@ -76,8 +76,8 @@ class Painted(NamedTuple):
 class Capsules:
     """A trained model that answers. ``can`` lists what it can do; anything else is refused by name."""
 
-    def __init__(self, model: CapsuleModel) -> None:
-        self.model = model.eval()
+    def __init__(self, model: CapsuleModel, origin: str | Path | None = None) -> None:
+        self.model, self.origin = model.eval(), origin
         self.info: PictureInfo = model.pictures
         self.names = self.info.names
         self.can = abilities(model)
@@ -294,8 +294,14 @@ class Capsules:
         return found
 
     def save_pretrained(self, folder: str | Path, *, half: bool = False) -> Path:
-        """Writes a model folder that ``gencaps.load`` reads; with ``half`` in half of the space."""
-        return save_pretrained(self.model, folder, half=half)
+        """Writes a model folder that ``gencaps.load`` reads; with ``half`` in half of the space.
+
+        What training alone needs (an adversary) stays behind; the card tells how the model was made where it was
+        loaded from its run.
+        """
+        run = None if self.origin is None else run_of(self.origin)
+        made = "" if run is None else how_made(run)
+        return save_pretrained(self.model, folder, model_card(self.model, made), half=half)
 
 
 def _intensities(given: Any) -> list[float]:
@@ -317,4 +323,4 @@ def _few(text: str, most: int = 3) -> str:
 
 def load(model: str | Path, device: str = "auto") -> Capsules:
     """Loads a run folder, a model folder, one that comes with the package, or a hub id."""
-    return Capsules(from_pretrained(model, choose_device(device)))
+    return Capsules(from_pretrained(model, choose_device(device)), model)

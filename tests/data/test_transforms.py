@@ -7,6 +7,7 @@ from torch import Tensor
 from gencaps.data.images import ImageSet
 from gencaps.data.transforms import (
     affine,
+    bending,
     horizontal_flip,
     place_on_canvas,
     random_affine,
@@ -158,3 +159,24 @@ def test_turns_stay_exact_under_autocast() -> None:
     x = bytes_(1, 1, 64, 64)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(rotate(x, torch.tensor([90.0])), torch.rot90(x, 1, (2, 3)))
+
+
+def test_knots_in_the_middle_bend_nothing() -> None:
+    assert torch.equal(bending(torch.full((2, 2, 4, 4), 0.5), 3.0, (9, 7)), torch.zeros(2, 2, 9, 7))
+
+
+def test_knots_that_agree_shift_the_whole_picture() -> None:
+    """Every pixel is fetched from 2 further right and 2 further up, so a dot comes from the right to the left."""
+    u = torch.stack([torch.ones(4, 4), torch.zeros(4, 4)])[None]
+    field = bending(u, 2.0, (11, 11))
+    torch.testing.assert_close(field, torch.tensor([2.0, -2.0]).reshape(1, 2, 1, 1).expand(1, 2, 11, 11))
+    x = torch.zeros(1, 1, 11, 11)
+    x[0, 0, 5, 5] = 1
+    assert at(affine(x, bend=field)) == (7, 3)
+
+
+def test_a_bend_is_smooth_and_passes_through_its_knots() -> None:
+    u = noise(1, 2, 4, 4)
+    field = bending(u, 1.5, (31, 31))
+    torch.testing.assert_close(field[..., ::10, ::10], (2 * u - 1) * 1.5, atol=1e-5, rtol=0)
+    assert field.diff(dim=-1).abs().max() < 1.5 * 2 * 2 / 10  # twice the straight line's slope between two knots

@@ -13,7 +13,7 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from gencaps.engine import fit as fit_module
-from gencaps.engine.fit import augment
+from gencaps.engine.fit import augment, random_numbers
 from gencaps.engine.interrupt import Interrupted
 from gencaps.engine.meter import Meter
 from gencaps.engine.recipe import TrainConfig
@@ -209,6 +209,18 @@ def test_mirrored_pictures_are_moved_like_any_other() -> None:
     u[:, 4] = 0.1
     config = TrainConfig(degrees=20.0, scale=0.1, shift=2.0)
     assert torch.equal(augment(x, u, replace(config, flip=True)), augment(x.flip(3), u, config))
+
+
+def test_bending_takes_numbers_of_its_own_and_only_when_asked() -> None:
+    """What turns and shifts a picture is the same with it and without, so older runs can be repeated."""
+    assert random_numbers(TrainConfig()) == 5
+    x = torch.randint(0, 256, (3, 1, 12, 12), dtype=torch.uint8)
+    config = TrainConfig(degrees=20.0, bend=1.0)
+    u = Noise(0).uniform(3, random_numbers(config))
+    straight = augment(x, u, replace(config, bend=0.0))
+    assert (augment(x, u, config) - straight).abs().max() > 0.05
+    u[:, 5:] = 0.5
+    torch.testing.assert_close(augment(x, u, config), straight)
 
 
 class Duel(CapsuleModel):

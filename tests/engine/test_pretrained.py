@@ -10,11 +10,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from gencaps.engine.pretrained import checksum, from_pretrained, save_pretrained
+from gencaps.engine.pretrained import checksum, from_pretrained, save_pretrained, save_weights
 from gencaps.errors import GencapsError
-from gencaps.model import PictureInfo
+from gencaps.model import PictureInfo, Step
 from gencaps.papers.variational.config import VariationalConfig
 from gencaps.papers.variational.model import VariationalCapsules
+from gencaps.primitives.noise import Noise
 
 
 @pytest.fixture
@@ -132,3 +133,23 @@ def test_places_without_a_model_are_named(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("paper: variational\n")
     with pytest.raises(GencapsError, match="holds no model yet"):
         from_pretrained(tmp_path)
+
+
+def test_a_model_that_travels_leaves_its_teachers_behind(tmp_path: Path) -> None:
+    config = VariationalConfig(
+        4, (8,), (2,), decoder=(16,), adversarial_weight=1.0, discriminator=4, reading_weight=1.0
+    )
+    taught = VariationalCapsules(config, PictureInfo(1, 8, ("a", "b"), data="mine")).eval()
+    folder = save_pretrained(taught, tmp_path / "model")
+    again = from_pretrained(folder)
+    assert isinstance(again, VariationalCapsules)
+    assert not any(name.startswith("discriminator") for name in load_file(folder / "model.safetensors"))
+    assert again.discriminator is None
+    assert again.config == taught.config
+    x = torch.rand(3, 1, 8, 8)
+    assert torch.equal(again.reconstruct(x), taught.reconstruct(x))
+    losses = again.train().losses(x, torch.tensor([0, 1, 1]), Step(Noise(0)))  # and can still be trained further
+    losses.total.backward()
+    # a run keeps them, and so does what is loaded from it
+    save_weights(taught, tmp_path)
+    assert from_pretrained(tmp_path).discriminator is not None  # pyright: ignore[reportAttributeAccessIssue]

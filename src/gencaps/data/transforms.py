@@ -28,11 +28,13 @@ def warp(
     *,
     out: tuple[int, int] | None = None,
     padding: Padding = "zeros",
+    bend: Float[Tensor, "n 2 out_height out_width"] | None = None,
 ) -> Shaped[Tensor, "n channels out_height out_width"]:
     """Draws each picture through an affine map, with bilinear interpolation.
 
     ``matrix`` takes a point of the output to the point of the input that is shown there, in pixels (x, y)
-    from the two centres: q = A p + t. ``out`` is the output's (height, width), by default the input's.
+    from the two centres: q = A p + t. ``out`` is the output's (height, width), by default the input's. ``bend``
+    is added to q, pixel by pixel.
     """
     height, width = x.shape[-2:]
     rows, columns = out or (height, width)
@@ -42,6 +44,7 @@ def warp(
     a = matrix.float()[:, :, :, None, None]
     # term by term, not as a matrix product, which autocast or TF32 would round to a fraction of a pixel
     q = a[:, :, 0] * px[None, None, None, :] + a[:, :, 1] * py[None, None, :, None] + a[:, :, 2]
+    q = q if bend is None else q + bend
     grid = torch.stack([q[:, 0] * (2 / width), q[:, 1] * (2 / height)], -1)
     drawn = F.grid_sample(x.float(), grid, mode="bilinear", padding_mode=padding, align_corners=False)
     return _as_input(drawn, x)
@@ -77,6 +80,7 @@ def affine(
     shift: Float[Tensor, "n 2"] | None = None,
     out: tuple[int, int] | None = None,
     padding: Padding = "zeros",
+    bend: Float[Tensor, "n 2 out_height out_width"] | None = None,
 ) -> Shaped[Tensor, "n channels out_height out_width"]:
     """Scales, shears, turns and shifts each picture by its own numbers, about its centre.
 
@@ -85,6 +89,7 @@ def affine(
         scale: growth in x and y.
         shear: pixels to the right for each pixel down.
         shift: pixels to the right and down.
+        bend: where each pixel is fetched from beyond that, in pixels to the right and down.
     """
     zeros = torch.zeros(len(x), dtype=torch.float32, device=x.device)
     scale = torch.ones(len(x), 2, device=x.device) if scale is None else scale
@@ -95,7 +100,7 @@ def affine(
         zeros if shear is None else shear,
         torch.zeros(len(x), 2, device=x.device) if shift is None else shift,
     )
-    return warp(x, matrix, out=out, padding=padding)
+    return warp(x, matrix, out=out, padding=padding, bend=bend)
 
 
 def random_affine(
@@ -106,6 +111,7 @@ def random_affine(
     translate: float = 0.0,
     *,
     padding: Padding = "zeros",
+    bend: Float[Tensor, "n 2 height width"] | None = None,
 ) -> Shaped[Tensor, "n channels height width"]:
     """Turns, scales and shifts each picture by amounts read off uniform random numbers.
 
@@ -114,6 +120,7 @@ def random_affine(
         degrees: turns up to this, either way.
         scale: the smallest and the largest growth, even on a logarithmic scale.
         translate: shifts up to this fraction of the width and of the height, either way.
+        bend: where each pixel is fetched from beyond that, as ``bending`` gives it.
     """
     signed = u.float() * 2 - 1
     low, high = math.log(scale[0]), math.log(scale[1])
@@ -121,7 +128,17 @@ def random_affine(
     height, width = x.shape[-2:]
     # a tensor made from Python numbers would make the host wait for a GPU in every step
     shift = translate * torch.stack([signed[:, 2] * width, signed[:, 3] * height], 1)
-    return affine(x, degrees=signed[:, 0] * degrees, scale=growth, shift=shift, padding=padding)
+    return affine(x, degrees=signed[:, 0] * degrees, scale=growth, shift=shift, padding=padding, bend=bend)
+
+
+def bending(
+    u: Float[Tensor, "n 2 knots knots"], pixels: float, size: tuple[int, int]
+) -> Float[Tensor, "n 2 height width"]:
+    """Gives a smooth field of shifts, up to about so many pixels, from uniform random numbers at a few knots.
+
+    Handwriting varies this way (Simard et al., 2003); a knot of 0.5 stays where it is.
+    """
+    return F.interpolate((u.float() * 2 - 1) * pixels, size, mode="bicubic", align_corners=True)
 
 
 def rotate(

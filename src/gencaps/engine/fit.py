@@ -15,7 +15,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from gencaps.data.batches import Batches
 from gencaps.data.images import Splits
-from gencaps.data.transforms import horizontal_flip, random_affine
+from gencaps.data.transforms import bending, horizontal_flip, random_affine
 from gencaps.engine.checkpoint import STATE, save_state
 from gencaps.engine.compiled import compile_methods
 from gencaps.engine.evaluate import evaluate, pixels
@@ -52,16 +52,28 @@ class Position:
     finished: bool = False
 
 
+KNOTS = 5
+"""Knots a side of the field that bends a picture."""
+
+
+def random_numbers(config: TrainConfig) -> int:
+    """Counts the random numbers that ``augment`` needs for a picture; what bends it comes last."""
+    return 5 + (2 * KNOTS**2 if config.bend else 0)
+
+
 def augment(x: Tensor, u: Tensor, config: TrainConfig) -> Tensor:
-    """Turns bytes into pictures and moves them as the recipe allows, by uniform random numbers (batch, 5)."""
+    """Turns bytes into pictures and moves them as the recipe allows, by uniform random numbers (batch, 5 or more)."""
     pictures = pixels(x)
     if config.flip:
         pictures = horizontal_flip(pictures, u[:, 4])
-    if not (config.degrees or config.scale or config.shift):
+    if not (config.degrees or config.scale or config.shift or config.bend):
         return pictures
     growth = (1.0 - config.scale, 1.0 + config.scale)
+    height, width = x.shape[-2:]
+    bend = bending(u[:, 5:].unflatten(1, (2, KNOTS, KNOTS)), config.bend, (height, width)) if config.bend else None
     # what comes in from outside is the edge drawn out: black would put a frame around photographs
-    return random_affine(pictures, u[:, :4], config.degrees, growth, config.shift / x.shape[-1], padding="border")
+    shift = config.shift / width
+    return random_affine(pictures, u[:, :4], config.degrees, growth, shift, padding="border", bend=bend)
 
 
 class Training:
@@ -158,7 +170,7 @@ class Training:
             noise = Noise(seed, device, self.fabric.global_rank, self.fabric.world_size)
             done = at.epoch * per_epoch + at.step
             step = Step(noise, stage=stage.name, progress=done / (epochs * per_epoch))
-            x = self.augment(x, noise.uniform(len(x), 5), self.config)
+            x = self.augment(x, noise.uniform(len(x), random_numbers(self.config)), self.config)
             terms = take_step(self.fabric, self.wrapped, team, x, y, step, self.config.clip_norm)
             meter.add(at.taken, terms)
             if self.average is not None:

@@ -70,12 +70,15 @@ def describe(model: CapsuleModel) -> dict[str, Any]:
     }
 
 
-def save_weights(model: CapsuleModel, folder: Path, *, half: bool = False) -> None:
+def save_weights(model: CapsuleModel, folder: Path, *, half: bool = False, teachers: bool = True) -> None:
     """Writes config.json and model.safetensors; the weights carry their own checksum and config.
 
-    With ``half`` numbers are written in half precision, in half of the space; they are read back as float32.
+    With ``half`` numbers are written in half precision, in half of the space; they are read back as float32. Without
+    ``teachers`` the parts that training alone needs are left out.
     """
     weights = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
+    if not teachers:
+        weights = {name: t for name, t in weights.items() if name.partition(".")[0] not in model.teachers}
     if half:
         weights = {name: t.half() if t.is_floating_point() else t for name, t in weights.items()}
     config = json.dumps(describe(model), indent=2)
@@ -84,19 +87,31 @@ def save_weights(model: CapsuleModel, folder: Path, *, half: bool = False) -> No
 
 
 def save_pretrained(model: CapsuleModel, folder: str | Path, card: str | None = None, *, half: bool = False) -> Path:
-    """Writes a model folder that ``from_pretrained`` reads, with a model card for people."""
+    """Writes a model folder that ``from_pretrained`` reads, with a model card for people.
+
+    What training alone needs (an adversary) stays behind.
+    """
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise GencapsError(f"cannot make the folder {folder}: {error.strerror}") from None
-    save_weights(model, folder, half=half)
+    save_weights(model, folder, half=half, teachers=False)
     write_atomically(folder / CARD, card or model_card(model))
     return folder
 
 
-def model_card(model: CapsuleModel) -> str:
-    """Writes the card that tells a stranger what the model is and is not."""
+def leave_behind(model: CapsuleModel, weights: dict[str, Tensor]) -> CapsuleModel:
+    """Takes off a model the teachers of which there are no weights, in place."""
+    there = {name.partition(".")[0] for name in weights}
+    for name in model.teachers:
+        if name not in there:
+            setattr(model, name, None)
+    return model
+
+
+def model_card(model: CapsuleModel, made: str = "") -> str:
+    """Writes the card that tells a stranger what the model is and is not; ``made`` says how it came to be."""
     info = model.pictures
     names = ", ".join(info.names[:20]) + (", ..." if len(info.names) > 20 else "")
     return f"""---
@@ -115,7 +130,7 @@ import gencaps
 model = gencaps.load("PATH OR HUB ID")
 ```
 
-Made with gencaps {__version__}. It knows only pictures like those it was trained on.
+{made}Made with gencaps {__version__}. It knows only pictures like those it was trained on.
 """
 
 
@@ -219,13 +234,35 @@ def _rebuild(folder: Path, values: dict[str, Any], weights: dict[str, Tensor]) -
     try:
         config = read(config_type(values["paper"]), values["model"], "model")
         pictures = read(PictureInfo, values["pictures"], "pictures")
-        wrong = misfit(sketch(values["paper"], config, pictures), weights)
+        wrong = misfit(leave_behind(sketch(values["paper"], config, pictures), weights), weights)
     except (GencapsError, TypeError, ValueError, RuntimeError) as error:  # a config may hold anything
         reason = (str(error).splitlines() or [""])[0]
         raise GencapsError(f"{folder / CONFIG} cannot be used: {reason}; copy the folder again") from None
     if wrong is not None:
         raise GencapsError(f"{folder / WEIGHTS} does not fit its config (at '{wrong}'): copy the folder again")
-    return build(values["paper"], config, pictures)
+    return leave_behind(build(values["paper"], config, pictures), weights)
+
+
+def how_made(run: Run) -> str:
+    """Tells on a card how a run was trained and how well it did on the test part."""
+    evaluation = run.path / "evaluation.json"
+    figures: dict[str, Any] = json.loads(evaluation.read_text()) if evaluation.exists() else {}
+    told = "".join(f"- {name}: {value:.4g}\n" for name, value in figures.items() if isinstance(value, float))
+    facts = run.facts()
+    where = facts.get("environment", {})
+    by = (
+        f"`{facts.get('command', 'gencaps train')}`, {where.get('device', '')}, commit {where.get('commit', 'unknown')}"
+    )
+    return f"""## How it was made
+{by}
+
+```yaml
+{run.recipe.to_yaml().strip()}
+```
+
+## On the test part
+{told or "not measured" + chr(10)}
+"""
 
 
 def is_run(folder: Path) -> bool:

@@ -51,6 +51,8 @@ class TrainConfig:
     """Random scaling of training pictures, up to this share either way."""
     shift: float = 0.0
     """Random shift of training pictures, up to this many pixels either way."""
+    bend: float = 0.0
+    """Random bending of training pictures, as handwriting varies: knots move by up to this many pixels."""
     flip: bool = False
     """Mirrors half of the training pictures left to right."""
     validate_every: int = 1
@@ -97,6 +99,7 @@ _NOT_NEGATIVE = (
     "degrees",
     "scale",
     "shift",
+    "bend",
     "checkpoint_s",
 )
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gencaps.papers.variational.discriminator import MultiScaleDiscriminator, least_squares
+from gencaps.papers.variational.discriminator import Look, MultiScaleDiscriminator, least_squares
 
 
 def make(size: int, scales: int = 2, channels: int = 1) -> MultiScaleDiscriminator:
@@ -68,8 +68,8 @@ def raised(model: MultiScaleDiscriminator, by: float) -> None:
     """Adds a number to every verdict."""
     with torch.no_grad():
         for look in model.looks:
-            assert isinstance(look, nn.Sequential)
-            last = look[-1]
+            assert isinstance(look, Look)
+            last = look.verdict
             assert isinstance(last, nn.Conv2d)
             assert last.bias is not None
             last.bias += by

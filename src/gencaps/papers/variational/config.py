@@ -62,6 +62,15 @@ class VariationalConfig:
     """Channels of the discriminator's first layer."""
     scales: int = 2
     """Sizes at which the discriminator looks at a picture, each half of the one before."""
+    told: bool = False
+    """Tells the discriminator what a picture is said to show; the paper's is not told."""
+    edits: float = 0.0
+    """Share of edits (one entity changed, its capsule drawn from the prior) among the invented pictures that the
+    adversary and the encoder read; the others are new ones from the prior."""
+    reading_weight: float = 0.0
+    """Weight of the decoder's second teacher: the encoder, which must read off an invented picture what was asked."""
+    style_weight: float = 0.0
+    """Weight of the same for the capsules: their style must be read off an invented picture."""
     perceptual_weight: float = 0.0
     """Weight of the perceptual loss, for a model that was given features."""
 
@@ -84,10 +93,13 @@ class VariationalConfig:
                 raise GencapsError(f"model.{name} is {getattr(self, name)}; it must not be negative")
         if not 0 <= self.swap < 1:
             raise GencapsError(f"model.swap is {self.swap}; it must be from 0 to below 1")
+        if not 0 <= self.edits <= 1:
+            raise GencapsError(f"model.edits is {self.edits}; it is a share, from 0 to 1")
         if self.warmup > 1:
             raise GencapsError(f"model.warmup is {self.warmup}; it is a share of training, from 0 to 1")
-        if self.adversarial_weight > 0 and self.recon_weight == 0:
-            raise GencapsError("model.adversarial_weight needs a reconstruction: raise model.recon_weight above 0")
+        for name in ("adversarial_weight", "reading_weight", "style_weight"):
+            if getattr(self, name) > 0 and self.recon_weight == 0:
+                raise GencapsError(f"model.{name} needs a reconstruction: raise model.recon_weight above 0")
 
 
 _WEIGHTS = (
@@ -97,5 +109,7 @@ _WEIGHTS = (
     "rest_weight",
     "warmup",
     "adversarial_weight",
+    "reading_weight",
+    "style_weight",
     "perceptual_weight",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int, Integer
@@ -100,3 +101,32 @@ def keep(
 def changed(active: Active, wanted: Integer[Tensor, "batch groups"]) -> Active:
     """Gives the states after an edit: the wanted ones, and the present ones where -1 leaves them alone."""
     return torch.where(wanted < 0, active, wanted.long())
+
+
+class Invented(NamedTuple):
+    """What pictures are painted from that nobody saw, and what they are to show."""
+
+    capsules: Float[Tensor, "batch entities dim"]
+    active: Active
+
+
+def invented(
+    entities: Entities,
+    seen: Float[Tensor, "batch entities dim"],
+    active: Active,
+    prior: Float[Tensor, "batch entities dim"],
+    chance: Float[Tensor, "batch 2"],
+    share: float,
+) -> Invented:
+    """Mixes new pictures from the prior with edits of seen ones: one group in another state, drawn from the prior.
+
+    Args:
+        chance: uniform random numbers; below ``share`` the first makes an edit, and the second says which.
+    """
+    others = entities.states - 1
+    place = (chance[:, 1] * (entities.groups * others)).long()
+    edit = chance[:, :1] < share
+    group = F.one_hot(place // others, entities.groups).bool() & edit
+    after = torch.where(group, (active + place[:, None] % others + 1) % entities.states, active)
+    drawn = entities.capsules_in(group) | ~edit
+    return Invented(torch.where(drawn[..., None], prior, seen), after)

@@ -8,13 +8,14 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Bool, Float, Integer
 from torch import Tensor
+from torch.func import functional_call
 
 from gencaps.errors import GencapsError
 from gencaps.model import CapsuleModel, Classified, Labelling, Losses, PictureInfo, Pictures, Player, Step, averaged
 from gencaps.papers.variational.build import make_decoder, make_encoder
 from gencaps.papers.variational.config import VariationalConfig
-from gencaps.papers.variational.discriminator import MultiScaleDiscriminator, least_squares
-from gencaps.papers.variational.entities import Active, Entities, changed, keep
+from gencaps.papers.variational.discriminator import MultiScaleDiscriminator, Verdicts, least_squares
+from gencaps.papers.variational.entities import Active, Entities, Invented, changed, invented, keep
 from gencaps.primitives.gaussian import bounded_log_var, kl_to_standard_normal, sample
 from gencaps.primitives.likelihoods import LIKELIHOODS
 from gencaps.primitives.losses import kl_margin_loss
@@ -41,6 +42,15 @@ class Posterior(NamedTuple):
     """Small where the entity is present."""
 
 
+class Draws(NamedTuple):
+    """The random numbers of a training step."""
+
+    noise: Capsules
+    prior: Capsules
+    swap: Float[Tensor, "batch groups"] | None
+    chance: Float[Tensor, "batch 2"] | None
+
+
 class VariationalCapsules(CapsuleModel):
     """Owns Gaussian capsules whose KL to N(0, I) says what a picture shows: one a class, or two an attribute.
 
@@ -56,6 +66,7 @@ class VariationalCapsules(CapsuleModel):
     paper = "variational"
     title = "Variational capsules"
     compiled = ("analyse", "repaint", "tell_apart")
+    teachers = ("discriminator",)
 
     def __init__(self, config: VariationalConfig, pictures: PictureInfo, features: Features | None = None) -> None:
         super().__init__(config, pictures)
@@ -64,8 +75,9 @@ class VariationalCapsules(CapsuleModel):
         self._features = (features,)  # in a tuple, so that a network's weights do not become the model's own
         self.encoder = make_encoder(config, pictures, self.entities)
         self.decoder = make_decoder(config, pictures, self.entities)
+        told = self.entities.count if config.told else 0
         self.discriminator = (
-            MultiScaleDiscriminator(pictures.channels, pictures.size, config.discriminator, config.scales)
+            MultiScaleDiscriminator(pictures.channels, pictures.size, config.discriminator, config.scales, told)
             if config.adversarial_weight > 0
             else None
         )
@@ -97,9 +109,13 @@ class VariationalCapsules(CapsuleModel):
 
     def encode(self, x: Pictures) -> Posterior:
         """Maps pictures to every entity's N(mu, sigma^2) and its KL to the prior, Eq. (2)."""
+        return self.gaussians(self.encoder(x))
+
+    def gaussians(self, numbers: Float[Tensor, "batch features"]) -> Posterior:
+        """Reads the encoder's numbers as Gaussians."""
         # half precision ends here: log sigma^2 is exponentiated and a KL of 0.2 is compared with one of 200
         shape = (2, self.entities.count, self.config.dim)
-        mu, log_var = self.encoder(x).float().unflatten(1, shape).unbind(1)
+        mu, log_var = numbers.float().unflatten(1, shape).unbind(1)
         log_var = bounded_log_var(log_var)
         return Posterior(mu, log_var, kl_to_standard_normal(mu, log_var))
 
@@ -140,65 +156,91 @@ class VariationalCapsules(CapsuleModel):
         margin = kl_margin_loss(kl, mask, self.config.margin, self.config.down_weight)
         return posterior, margin, self.entities.surprise(posterior.kl, active) if self.config.presence_weight else None
 
-    def painting(
-        self,
-        posterior: Posterior,
-        y: Labelling,
-        noise: Capsules,
-        prior: Capsules,
-        swap: Float[Tensor, "batch groups"] | None,
-    ) -> Pictures:
-        """Paints a sample of the active capsules, some of them drawn from the prior, as logits."""
+    def painting(self, posterior: Posterior, y: Labelling, draws: Draws) -> Masked:
+        """Gives the capsules that paint a training picture: a sample of the active ones, some drawn from the prior."""
         active = self.entities.least(posterior.kl) if self.config.mask == "least-kl" else self.entities.active(y)
-        capsules = sample(posterior.mu, posterior.log_var, noise)
-        if swap is not None:
-            drawn = self.entities.capsules_in(swap < self.config.swap)
-            capsules = torch.where(drawn[..., None], prior, capsules)
-        return self.logits(self.activate(capsules, active))
+        capsules = sample(posterior.mu, posterior.log_var, draws.noise)
+        if draws.swap is not None:
+            drawn = self.entities.capsules_in(draws.swap < self.config.swap)
+            capsules = torch.where(drawn[..., None], draws.prior, capsules)
+        return self.activate(capsules, active)
 
-    def repaint(
-        self,
-        x: Pictures,
-        y: Labelling,
-        posterior: Posterior,
-        noise: Capsules,
-        prior: Capsules,
-        swap: Float[Tensor, "batch groups"] | None = None,
-    ) -> dict[str, PerPicture]:
+    def invent(self, posterior: Posterior, y: Labelling, draws: Draws) -> Invented:
+        """Gives the capsules of pictures that nobody saw: new ones of the same labels from the prior, and edits."""
+        active = self.entities.active(y)
+        if draws.chance is None:
+            return Invented(draws.prior, active)
+        seen = sample(posterior.mu, posterior.log_var, draws.noise).detach()
+        return invented(self.entities, seen, active, draws.prior, draws.chance, self.config.edits)
+
+    @property
+    def invents(self) -> bool:
+        """Whether training paints pictures that nobody saw, too."""
+        return self.discriminator is not None or self.config.reading_weight > 0 or self.config.style_weight > 0
+
+    def repaint(self, x: Pictures, y: Labelling, posterior: Posterior, draws: Draws) -> dict[str, PerPicture]:
         """Paints pictures from a sample of their active capsules: the error, Eq. (4), and what the adversary says.
 
-        The adversary sees reconstructions and samples of the prior with the same labels, half each.
+        The adversary sees reconstructions and invented pictures, half each.
 
         Note: departs from section 3.2 where ``swap`` is above 0: a share of the active capsules is drawn from the
         prior, and the rest of the picture is to be painted all the same. So no capsule paints more than its entity.
         """
-        logits = self.painting(posterior, y, noise, prior, swap)
+        painting = self.painting(posterior, y, draws)
+        new = self.invent(posterior, y, draws) if self.invents else None
+        # in one go, so that a normalisation over the batch sees both kinds, as it will after training
+        logits = self.logits(painting if new is None else torch.cat([painting, self.activate(*new)]))
+        logits, made = logits[: len(x)], logits[len(x) :].sigmoid()
         terms = {"recon": LIKELIHOODS[self.config.likelihood](logits, x)}
         if self.features is not None and self.config.perceptual_weight:
             unlike = (self.features(logits.sigmoid()) - self.features(x)).flatten(1)
             terms["perceptual"] = unlike.square().mean(1)
-        if self.discriminator is not None:
-            made = self.decode(self.activate(prior, self.entities.active(y)))
-            again, new = (least_squares(self.discriminator(p), 1.0) for p in (logits.sigmoid(), made))
-            terms["adversarial"] = 0.5 * (again + new)
+        if new is not None and self.discriminator is not None:
+            again = self.verdicts(logits.sigmoid(), self.entities.active(y))
+            terms["adversarial"] = 0.5 * (
+                least_squares(again, 1.0) + least_squares(self.verdicts(made, new.active), 1.0)
+            )
+        if new is not None and (self.config.reading_weight or self.config.style_weight):
+            terms |= self.read(made, new)
         return terms
 
-    def tell_apart(
-        self,
-        x: Pictures,
-        y: Labelling,
-        noise: Capsules,
-        prior: Capsules,
-        swap: Float[Tensor, "batch groups"] | None = None,
-    ) -> tuple[PerPicture, PerPicture]:
-        """Gives (D(x) - 1)^2 and D(fake)^2, what the discriminator minimises, Eq. (5)."""
+    def read(self, made: Pictures, new: Invented) -> dict[str, PerPicture]:
+        """Gives how badly an encoder that stands still reads off pictures what was asked for: entities and styles.
+
+        The cross entropy of the presences, and half the squared distance of the active capsules from the means read.
+
+        Note: not in the paper. Without it nothing says that an invented picture shows what was asked for.
+        """
+        still = {name: weight.detach() for name, weight in self.encoder.named_parameters()}
+        moving = {name: buffer.clone() for name, buffer in self.encoder.named_buffers()}  # running means stay its own
+        seen = self.gaussians(functional_call(self.encoder, (still, moving), made))
+        apart = 0.5 * (new.capsules - seen.mu).square().sum(-1)
+        style = torch.where(self.entities.mask(new.active), apart, 0.0).sum(1)
+        return {"reading": self.entities.surprise(seen.kl, new.active), "style": style}
+
+    def verdicts(self, x: Pictures, active: Active) -> Verdicts:
+        """Asks the discriminator about pictures, with what they are said to show where it is to be told."""
         assert self.discriminator is not None
+        return self.discriminator(x, self.entities.mask(active).to(x.dtype) if self.config.told else None)
+
+    def tell_apart(self, x: Pictures, y: Labelling, draws: Draws) -> tuple[PerPicture, PerPicture]:
+        """Gives (D(x) - 1)^2 and D(fake)^2, what the discriminator minimises, Eq. (5)."""
+        active = self.entities.active(y)
         with torch.no_grad():  # the painter waits while the discriminator moves
-            again = self.painting(self.encode(x), y, noise, prior, swap).sigmoid()
-            made = self.decode(self.activate(prior, self.entities.active(y)))
-        real = least_squares(self.discriminator(x), 1.0)
-        old, new = (least_squares(self.discriminator(p), 0.0) for p in (again, made))
-        return real, 0.5 * (old + new)
+            posterior = self.encode(x)
+            new = self.invent(posterior, y, draws)
+            again, made = self.decode(torch.cat([self.painting(posterior, y, draws), self.activate(*new)])).chunk(2)
+        real = least_squares(self.verdicts(x, active), 1.0)
+        old, fresh = self.verdicts(again, active), self.verdicts(made, new.active)
+        return real, 0.5 * (least_squares(old, 0.0) + least_squares(fresh, 0.0))
+
+    def draw(self, batch: int, noise: Noise) -> Draws:
+        """Draws the random numbers of a training step."""
+        shape = (batch, self.entities.count, self.config.dim)
+        first = noise.normal(*shape)
+        prior = noise.normal(*shape) if self.invents or self.config.swap else first
+        swap = noise.uniform(batch, self.entities.groups) if self.config.swap else None
+        return Draws(first, prior, swap, noise.uniform(batch, 2) if self.invents and self.config.edits else None)
 
     def losses(self, x: Pictures, y: Labelling, step: Step) -> Losses:
         """Computes L_c + recon_weight L_mse + adversarial_weight L_adv (Huang et al., 2018), Eq. (6).
@@ -209,18 +251,15 @@ class VariationalCapsules(CapsuleModel):
         config = self.config
         if config.perceptual_weight and self.features is None and self.training:
             raise GencapsError("model.perceptual_weight needs features: give VariationalCapsules a callable of them")
-        shape = (len(x), self.entities.count, config.dim)
-        noise = step.noise.normal(*shape) if config.recon_weight else None
-        prior = step.noise.normal(*shape) if self.discriminator is not None or config.swap else noise
-        swap = step.noise.uniform(len(x), self.entities.groups) if config.swap else None
+        draws = self.draw(len(x), step.noise) if config.recon_weight else None
         if step.player == "discriminator":
-            real, fake = self.tell_apart(x, y, noise, prior, swap)  # pyright: ignore[reportArgumentType]
+            real, fake = self.tell_apart(x, y, draws)  # pyright: ignore[reportArgumentType]
             return averaged({"real": real, "fake": fake})
         warm = min(1.0, step.progress / config.warmup) if config.warmup else 1.0
         posterior, margin, surprise = self.analyse(x, y, x.new_full((), warm))
         terms = {"margin": margin} if surprise is None else {"margin": margin, "presence": surprise}
-        if noise is not None and prior is not None:
-            terms |= self.repaint(x, y, posterior, noise, prior, swap)
+        if draws is not None:
+            terms |= self.repaint(x, y, posterior, draws)
         if self.training:
             self.count(y, self.bound(posterior.kl, self.entities.active(y), terms.get("recon")))
         weights = {
@@ -228,6 +267,8 @@ class VariationalCapsules(CapsuleModel):
             "recon": self.recon_share,
             "perceptual": config.perceptual_weight,
             "adversarial": config.adversarial_weight,
+            "reading": config.reading_weight,
+            "style": config.style_weight,
         }
         return averaged(terms, weights)
 
