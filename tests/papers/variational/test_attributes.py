@@ -396,3 +396,19 @@ def test_rest_weight_multiplies_the_kl_of_the_rest_alone() -> None:
     one, three = (model.losses(x, Y, Step(Noise(0))).terms["margin"] for model in (plain, heavy))
     of_rest = plain.encode(x).kl[:, -2:].sum(1).mean()
     torch.testing.assert_close(three - one, 2 * of_rest, rtol=1e-4, atol=1e-5)
+
+
+def test_off_weight_multiplies_the_kl_of_what_is_off_alone() -> None:
+    x = pictures()
+    plain, heavy = (make(PLAIN, rest=1, off_weight=weight, down_weight=0.0) for weight in (1.0, 3.0))
+    kl = plain.encode(x).kl
+    off = torch.where(Y == 0, kl[:, 0:6:2], 0.0).sum(1)
+    step = Step(Noise(0))
+    extra = heavy.losses(x, Y, step).terms["margin"] - plain.losses(x, Y, step).terms["margin"]
+    torch.testing.assert_close(extra, 2 * off.mean())
+
+
+def test_classes_have_no_off_capsule() -> None:
+    classes = PictureInfo(1, 8, ("a", "b", "c"))
+    model = VariationalCapsules(replace(PLAIN, off_weight=5.0, rest_weight=2.0, rest=1), classes)
+    assert model.kl_weights.tolist() == [1, 1, 1, 2]

@@ -42,6 +42,9 @@ class VariationalConfig:
     """Capsules that are always on, for what no entity stands for (a background, a light); the paper has none."""
     rest_weight: float = 1.0
     """Weight of those capsules' KL; above 1 an entity's style is cheaper to keep in its own capsule."""
+    off_weight: float = 1.0
+    """Weight of the KL of an absent attribute's off capsule: above 1, absence has little style, and what is there
+    whatever the attributes is left to the rest."""
     swap: float = 0.0
     """Share of the active capsules that are drawn from the prior in training, so that each comes to paint its own
     entity alone."""
@@ -107,6 +110,7 @@ _WEIGHTS = (
     "recon_weight",
     "presence_weight",
     "rest_weight",
+    "off_weight",
     "warmup",
     "adversarial_weight",
     "reading_weight",

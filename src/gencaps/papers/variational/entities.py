@@ -49,6 +49,14 @@ class Entities:
         """How many capsules there are."""
         return self.groups * self.states + self.rest
 
+    def weights(self, off: float, rest: float) -> Float[Tensor, "entities"]:
+        """Weighs the capsules: those of attributes that are off, those that are always on, and 1 all others."""
+        weights = torch.ones(self.count)
+        if self.labels == "attributes":
+            weights[: self.groups * self.states : self.states] = off
+        weights[self.groups * self.states :] = rest
+        return weights
+
     def active(self, y: Labelling) -> Active:
         """Gives the states that labels name."""
         return (y if y.ndim == 2 else y[:, None]).long()

@@ -87,8 +87,7 @@ class VariationalCapsules(CapsuleModel):
         self.register_buffer("energy_moments", torch.tensor([0.0, 1.0]))
         self.energy_moments: Float[Tensor, "2"]
         """Mean and variance of the energy of training pictures."""
-        weights = torch.ones(self.entities.count)
-        weights[self.entities.count - self.entities.rest :] = config.rest_weight
+        weights = self.entities.weights(config.off_weight, config.rest_weight)
         self.register_buffer("kl_weights", weights, persistent=False)
         self.kl_weights: Float[Tensor, "entities"]
         self.register_buffer("batches", torch.zeros(()))
