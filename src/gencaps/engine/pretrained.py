@@ -248,11 +248,9 @@ def how_made(run: Run) -> str:
     evaluation = run.path / "evaluation.json"
     figures: dict[str, Any] = json.loads(evaluation.read_text()) if evaluation.exists() else {}
     told = "".join(f"- {name}: {value:.4g}\n" for name, value in figures.items() if isinstance(value, float))
-    facts = run.facts()
-    where = facts.get("environment", {})
-    by = (
-        f"`{facts.get('command', 'gencaps train')}`, {where.get('device', '')}, commit {where.get('commit', 'unknown')}"
-    )
+    facts = {"command": "gencaps train", **run.facts()}
+    where = {"device": "an unknown device", "commit": "unknown", **facts.get("environment", {})}
+    by = f"`{facts['command']}` on {where['device']}, commit {where['commit']}"
     return f"""## How it was made
 {by}
 

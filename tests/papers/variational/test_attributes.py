@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from lightning_fabric import Fabric
@@ -412,3 +413,32 @@ def test_classes_have_no_off_capsule() -> None:
     classes = PictureInfo(1, 8, ("a", "b", "c"))
     model = VariationalCapsules(replace(PLAIN, off_weight=5.0, rest_weight=2.0, rest=1), classes)
     assert model.kl_weights.tolist() == [1, 1, 1, 2]
+
+
+def test_what_the_rest_tells_is_measured_by_means_squares_and_variances() -> None:
+    """Squared correlations of the rest's mu, mu^2 and log sigma^2 with each attribute, by numpy."""
+    model, x = make(PLAIN, rest=2, blind_weight=3.0, norm="none"), torch.cat([pictures(0), pictures(1)])
+    with torch.no_grad():
+        model.encoder[-1].weight.mul_(100)  # pyright: ignore[reportIndexIssue, reportCallIssue]  (so that they vary)
+    y = torch.tensor([[0, 1, 1], [1, 0, 1], [0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0]])
+    losses = model.losses(x, y, Step(Noise(0)))
+    mu, log_var, _ = by_hand(model, x)
+    mu, log_var = (part[:, 6:].flatten(1) for part in (mu, log_var))
+    numbers = torch.cat([mu, mu**2, log_var], 1).detach().double().numpy()
+    told = (np.corrcoef(numbers.T, y.double().numpy().T)[:18, 18:] ** 2).sum()
+    assert 1 < told < 15
+    assert losses.terms["blind"].item() == pytest.approx(told, rel=0.01)
+    others = losses.terms["margin"] + losses.terms["recon"]
+    torch.testing.assert_close(losses.total, others + 3 * losses.terms["blind"])
+
+
+def test_blindness_moves_the_rest_alone() -> None:
+    model, x = make(PLAIN, rest=1, blind_weight=1.0, norm="none"), pictures()
+    last = model.encoder[-1]  # pyright: ignore[reportIndexIssue]
+    model.losses(x, Y, Step(Noise(0))).terms["blind"].backward()
+    moved = last.weight.grad.reshape(2, 7, 3, -1).abs().sum((0, 2, 3)) > 0
+    assert moved.tolist() == [False] * 6 + [True]
+
+
+def test_without_a_rest_there_is_nothing_to_blind() -> None:
+    assert "blind" not in make(PLAIN, blind_weight=1.0).losses(pictures(), Y, Step(Noise(0))).terms

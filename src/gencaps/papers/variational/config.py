@@ -45,6 +45,8 @@ class VariationalConfig:
     off_weight: float = 1.0
     """Weight of the KL of an absent attribute's off capsule: above 1, absence has little style, and what is there
     whatever the attributes is left to the rest."""
+    blind_weight: float = 0.0
+    """Weight of what those capsules tell about the entities: above 0, they hold what is there in any case alone."""
     swap: float = 0.0
     """Share of the active capsules that are drawn from the prior in training, so that each comes to paint its own
     entity alone."""
@@ -111,6 +113,7 @@ _WEIGHTS = (
     "presence_weight",
     "rest_weight",
     "off_weight",
+    "blind_weight",
     "warmup",
     "adversarial_weight",
     "reading_weight",

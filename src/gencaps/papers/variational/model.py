@@ -16,6 +16,7 @@ from gencaps.papers.variational.build import make_decoder, make_encoder
 from gencaps.papers.variational.config import VariationalConfig
 from gencaps.papers.variational.discriminator import MultiScaleDiscriminator, Verdicts, least_squares
 from gencaps.papers.variational.entities import Active, Entities, Invented, changed, invented, keep
+from gencaps.primitives.dependence import squared_correlation
 from gencaps.primitives.gaussian import bounded_log_var, kl_to_standard_normal, sample
 from gencaps.primitives.likelihoods import LIKELIHOODS
 from gencaps.primitives.losses import kl_margin_loss
@@ -143,17 +144,33 @@ class VariationalCapsules(CapsuleModel):
 
     # ---- training ----
 
-    def analyse(
-        self, x: Pictures, y: Labelling, warm: Float[Tensor, ""]
-    ) -> tuple[Posterior, PerPicture, PerPicture | None]:
-        """Encodes pictures; gives L_c of Eq. (3) with the present capsules' KL at a share of its weight, and the
-        cross entropy of the presences where it is asked for."""
+    def analyse(self, x: Pictures, y: Labelling, warm: Float[Tensor, ""]) -> tuple[Posterior, dict[str, PerPicture]]:
+        """Encodes pictures; gives L_c of Eq. (3), with the present capsules' KL at a share of its weight.
+
+        Beside it, where they are asked for, the cross entropy of the presences, and what the rest tells of the labels.
+
+        Note: departs from Eq. (6) where ``presence_weight`` is above 0, because the margin loss is silent about a
+        picture whose capsules are all on their side of the margin; and where ``blind_weight`` is: style that hides in
+        the rest outlives an edit.
+        """
         posterior, active = self.encode(x), self.entities.active(y)
         mask = self.entities.mask(active)
         # a present capsule's KL times warm, an absent one's as it is
         kl = torch.where(mask, warm * self.kl_weights * posterior.kl, posterior.kl)
-        margin = kl_margin_loss(kl, mask, self.config.margin, self.config.down_weight)
-        return posterior, margin, self.entities.surprise(posterior.kl, active) if self.config.presence_weight else None
+        terms = {"margin": kl_margin_loss(kl, mask, self.config.margin, self.config.down_weight)}
+        if self.config.presence_weight:
+            terms["presence"] = self.entities.surprise(posterior.kl, active)
+        if self.config.blind_weight and self.entities.rest:
+            terms["blind"] = self.telling(posterior, mask).expand(len(x))
+        return posterior, terms
+
+    def telling(self, posterior: Posterior, mask: Bool[Tensor, "batch entities"]) -> Float[Tensor, ""]:
+        """Gives how much the capsules that are always on tell about the others: squared correlations over the batch."""
+        rest = self.entities.rest
+        mu, log_var = (part[:, -rest:].flatten(1) for part in (posterior.mu, posterior.log_var))
+        # the last of a group's states is told by the others
+        shown = self.entities.grouped(mask.float())[..., 1:].flatten(1)
+        return squared_correlation(torch.cat([mu, mu.square(), log_var], 1), shown)
 
     def painting(self, posterior: Posterior, y: Labelling, draws: Draws) -> Masked:
         """Gives the capsules that paint a training picture: a sample of the active ones, some drawn from the prior."""
@@ -242,11 +259,7 @@ class VariationalCapsules(CapsuleModel):
         return Draws(first, prior, swap, noise.uniform(batch, 2) if self.invents and self.config.edits else None)
 
     def losses(self, x: Pictures, y: Labelling, step: Step) -> Losses:
-        """Computes L_c + recon_weight L_mse + adversarial_weight L_adv (Huang et al., 2018), Eq. (6).
-
-        Note: departs from Eq. (6) where ``presence_weight`` is above 0: the cross entropy of softmax(-KL) is added,
-        because the margin loss is silent about a picture whose capsules are all on their side of the margin.
-        """
+        """Computes L_c + recon_weight L_mse + adversarial_weight L_adv (Huang et al., 2018), Eq. (6)."""
         config = self.config
         if config.perceptual_weight and self.features is None and self.training:
             raise GencapsError("model.perceptual_weight needs features: give VariationalCapsules a callable of them")
@@ -255,14 +268,14 @@ class VariationalCapsules(CapsuleModel):
             real, fake = self.tell_apart(x, y, draws)  # pyright: ignore[reportArgumentType]
             return averaged({"real": real, "fake": fake})
         warm = min(1.0, step.progress / config.warmup) if config.warmup else 1.0
-        posterior, margin, surprise = self.analyse(x, y, x.new_full((), warm))
-        terms = {"margin": margin} if surprise is None else {"margin": margin, "presence": surprise}
+        posterior, terms = self.analyse(x, y, x.new_full((), warm))
         if draws is not None:
             terms |= self.repaint(x, y, posterior, draws)
         if self.training:
             self.count(y, self.bound(posterior.kl, self.entities.active(y), terms.get("recon")))
         weights = {
             "presence": config.presence_weight,
+            "blind": config.blind_weight,
             "recon": self.recon_share,
             "perceptual": config.perceptual_weight,
             "adversarial": config.adversarial_weight,
