@@ -69,8 +69,8 @@ class Painted(NamedTuple):
         return to_images(self.pictures)
 
     def save(self, path: str | Path) -> Path:
-        """Writes the grid as a PNG, JPEG or WebP."""
-        return save_picture(self.grid(), Path(path))
+        """Writes the grid as a PNG, JPEG or WebP; a single picture as it is, so that a model can take it again."""
+        return save_picture(self.images()[0] if len(self.pictures) == 1 else self.grid(), Path(path))
 
 
 class Capsules:

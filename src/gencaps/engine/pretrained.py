@@ -113,6 +113,7 @@ def leave_behind(model: CapsuleModel, weights: dict[str, Tensor]) -> CapsuleMode
 def model_card(model: CapsuleModel, made: str = "") -> str:
     """Writes the card that tells a stranger what the model is and is not; ``made`` says how it came to be."""
     info = model.pictures
+    own = [p for name, p in model.named_parameters() if name.partition(".")[0] not in model.teachers]
     names = ", ".join(info.names[:20]) + (", ..." if len(info.names) > 20 else "")
     return f"""---
 library_name: gencaps
@@ -122,7 +123,7 @@ tags: [capsule-networks, {model.paper.replace("_", "-")}]
 
 - pictures: {info.size} x {info.size}, {"grey" if info.channels == 1 else "colour"}
 - {info.labels}: {names}
-- parameters: {count_parameters(model.parameters()):,}
+- parameters: {count_parameters(own):,}
 - can: {", ".join(abilities(model))}
 
 ```python
@@ -247,12 +248,12 @@ def how_made(run: Run) -> str:
     """Tells on a card how a run was trained and how well it did on the test part."""
     evaluation = run.path / "evaluation.json"
     figures: dict[str, Any] = json.loads(evaluation.read_text()) if evaluation.exists() else {}
-    told = "".join(f"- {name}: {value:.4g}\n" for name, value in figures.items() if isinstance(value, float))
-    facts = {"command": "gencaps train", **run.facts()}
-    where = {"device": "an unknown device", "commit": "unknown", **facts.get("environment", {})}
-    by = f"`{facts['command']}` on {where['device']}, commit {where['commit']}"
+    told = "".join(
+        f"- {name}: {figures[name]:.4g}\n" for name in ("accuracy", "error_percent", "mse") if name in figures
+    )
+    where = {"device": "an unknown device", "commit": "unknown", **run.facts().get("environment", {})}
     return f"""## How it was made
-{by}
+`gencaps train {run.recipe.paper} --config recipe.yaml` on {where["device"]}, commit {where["commit"]}; the recipe:
 
 ```yaml
 {run.recipe.to_yaml().strip()}
