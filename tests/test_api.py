@@ -227,6 +227,7 @@ CALLS: dict[str, Callable[[Capsules], object]] = {
     "encode": lambda m: m.encode(np.zeros((8, 8))),
     "reconstruct": lambda m: m.reconstruct(np.zeros((8, 8))),
     "generate": lambda m: m.generate(),
+    "walk": lambda m: m.walk(),
     "score": lambda m: m.score(np.zeros((8, 8))),
     "edit": lambda m: m.edit(np.zeros((8, 8)), "3"),
     "resample": lambda m: m.resample(np.zeros((8, 8))),
