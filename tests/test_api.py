@@ -317,7 +317,7 @@ def gan(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_gan_generates_and_scores(gan: Path, a: Path, b: Path) -> None:
     model = gencaps.load(gan, "cpu")
-    assert model.can == ("sample", "score")
+    assert model.can == ("sample", "walk", "score")
     made, again, other = (model.generate(n=4, seed=seed).pictures for seed in (3, 3, 4))
     assert made.shape == (4, 1, model.info.size, model.info.size)
     assert made.min() >= 0

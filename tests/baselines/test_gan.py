@@ -214,7 +214,7 @@ def test_spectral_norm_is_held_at_one_in_every_layer() -> None:
     game = Match(model, learning_rate=1e-3)
     for seed in range(40):
         game.step(torch.rand(4, 1, 20, 20), seed)
-    layers = [m for m in model.eval().discriminator if isinstance(m, nn.Conv2d | nn.Linear)]
+    layers = [m for m in model.eval().discriminator.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
     assert len(layers) == 3
     for layer in layers:
         original = layer.get_parameter("parametrizations.weight.original")

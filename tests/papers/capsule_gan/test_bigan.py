@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from gencaps.papers.capsule_gan.bigan import Code
 from gencaps.primitives.noise import Noise
 from tests.helpers import refused
 from tests.papers.capsule_gan.helpers import make, pictures
@@ -26,8 +27,8 @@ def test_the_discriminator_sees_real_pictures_with_their_code_and_painted_ones_w
 def test_losses_by_hand_from_lengths_of_pairs() -> None:
     model = make("bigan")
     model.paint = lambda z: z[:, :1, None, None]
-    model.encode = lambda x: (lambda z: type("Code", (), {"z": z}))(x.new_full((len(x), 5), 0.25))
-    model.lengths = lambda x, z=None: x[:, 0, 0] * z[:, 1:2]  # of the picture and of its code
+    model.encode = lambda x: Code(x.new_full((len(x), 5), 0.25))
+    model.lengths = lambda x, z: x[:, 0, 0] * z[:, 1:2]  # of the picture and of its code
     x, z = torch.full((2, 1, 1, 1), 2.0), torch.tensor([[0.5, 0.6, 0, 0, 0]] * 2)
     terms = model.tell_apart(x, z)
     # (x, E(x)): 2 x 0.25 = 0.5, (0.9 - 0.5)^2 = 0.16; (G(z), z): 0.5 x 0.6 = 0.3, 0.5 (0.3 - 0.1)^2 = 0.02

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -40,7 +41,7 @@ def test_settings_choose_the_kind_and_the_kind_what_it_can(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_comes_back_from_its_file(kind: str, tmp_path: Path) -> None:
     model, x = make(kind, spectral=True).eval(), pictures()
-    back = from_pretrained(save_pretrained(model, tmp_path / kind))
+    back: Any = from_pretrained(save_pretrained(model, tmp_path / kind))
     assert type(back) is CLASSES[kind]
     assert torch.equal(back.score(x), model.score(x))
     assert torch.equal(back.sample(3, Noise(1)), model.sample(3, Noise(1)))
