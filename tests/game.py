@@ -23,6 +23,13 @@ def moved(part: nn.Module, before: list[Tensor]) -> bool:
     return any(not torch.equal(p, old) for p, old in zip(part.parameters(), before, strict=True))
 
 
+def vary(model: AdversarialGame) -> None:
+    """Makes an untrained generator, whose pictures are all alike, paint others for other z."""
+    with torch.no_grad():
+        for weight in model.generator.parameters():
+            weight.mul_(10)
+
+
 class Match:
     """The engine's own steps on a model."""
 

@@ -17,7 +17,7 @@ from gencaps.errors import GencapsError
 from gencaps.model import PictureInfo, Step, abilities
 from gencaps.primitives.diversity import batch_diversity
 from gencaps.primitives.noise import Noise
-from tests.game import Match, moved, weights
+from tests.game import Match, moved, vary, weights
 from tests.helpers import refused
 
 LABELS = torch.zeros(4, dtype=torch.long)
@@ -71,6 +71,7 @@ def test_losses_are_finite_where_the_discriminator_is_sure() -> None:
 
 def test_each_player_minimises_its_own_losses_on_the_steps_noise() -> None:
     model, x = make().eval(), torch.rand(4, 1, 10, 10)
+    vary(model)
     z = Noise(3).normal(4, 5)
     real, fake = model.tell_apart(x, z).values()
     losses = model.losses(x, LABELS, Step(Noise(3), player="discriminator"))
@@ -78,7 +79,7 @@ def test_each_player_minimises_its_own_losses_on_the_steps_noise() -> None:
     torch.testing.assert_close(losses.total, real.mean() + fake.mean())
     losses = model.losses(x, LABELS, Step(Noise(3), player="generator"))
     deceive = model.deceive(x, z)["deceive"].mean()
-    # how varied the pictures are is told, but not trained
+    assert losses.terms["diversity"] > 0.01  # told, but not trained
     torch.testing.assert_close(losses.terms, {"deceive": deceive, "diversity": batch_diversity(model.paint(z), x)})
     torch.testing.assert_close(losses.total, deceive)
 

@@ -15,7 +15,7 @@ from gencaps.model import Step
 from gencaps.primitives.diversity import batch_diversity
 from gencaps.primitives.noise import Noise
 from gencaps.primitives.squash import length, squash
-from tests.game import Match, moved, weights
+from tests.game import Match, moved, vary, weights
 from tests.papers.capsule_gan.helpers import KINDS, make, pictures
 
 LABELS = torch.tensor([0, 1, 2, 0])
@@ -86,12 +86,14 @@ def test_beyond_its_margins_the_discriminator_rests_and_the_generator_does_not()
 
 def test_each_player_minimises_its_own_losses_on_the_steps_noise() -> None:
     model, x, z = make().eval(), pictures(), Noise(3).normal(4, 5)
+    vary(model)
     real, fake = model.tell_apart(x, z).values()
     losses = model.losses(x, LABELS, Step(Noise(3), player="discriminator"))
     torch.testing.assert_close(losses.terms, {"real": real.mean(), "fake": fake.mean()})
     torch.testing.assert_close(losses.total, real.mean() + fake.mean())
     losses = model.losses(x, LABELS, Step(Noise(3), player="generator"))
     deceive = model.deceive(x, z)["deceive"].mean()
+    assert losses.terms["diversity"] > 0.01  # told, but not trained
     torch.testing.assert_close(losses.terms, {"deceive": deceive, "diversity": batch_diversity(model.paint(z), x)})
     torch.testing.assert_close(losses.total, deceive)
 
