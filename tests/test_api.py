@@ -330,7 +330,7 @@ def test_a_gan_generates_and_scores(gan: Path, a: Path, b: Path) -> None:
     assert scores.max() <= 1
     torch.testing.assert_close(scores[:1], model.score(a), rtol=1e-4, atol=1e-5)
     refused(lambda: model.generate("3"), "gan", "knows no classes")
-    refused(lambda: model.classify(a), "this gan model cannot classify; it can sample, score")
+    refused(lambda: model.classify(a), "this gan model cannot classify; it can sample, walk, score")
 
 
 def test_the_report_of_a_gan_shows_its_pictures_without_class_names(gan: Path) -> None:
