@@ -227,6 +227,7 @@ CALLS: dict[str, Callable[[Capsules], object]] = {
     "encode": lambda m: m.encode(np.zeros((8, 8))),
     "reconstruct": lambda m: m.reconstruct(np.zeros((8, 8))),
     "generate": lambda m: m.generate(),
+    "walk": lambda m: m.walk(),
     "score": lambda m: m.score(np.zeros((8, 8))),
     "edit": lambda m: m.edit(np.zeros((8, 8)), "3"),
     "resample": lambda m: m.resample(np.zeros((8, 8))),
@@ -316,7 +317,7 @@ def gan(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_gan_generates_and_scores(gan: Path, a: Path, b: Path) -> None:
     model = gencaps.load(gan, "cpu")
-    assert model.can == ("sample", "score")
+    assert model.can == ("sample", "walk", "score")
     made, again, other = (model.generate(n=4, seed=seed).pictures for seed in (3, 3, 4))
     assert made.shape == (4, 1, model.info.size, model.info.size)
     assert made.min() >= 0
@@ -329,7 +330,7 @@ def test_a_gan_generates_and_scores(gan: Path, a: Path, b: Path) -> None:
     assert scores.max() <= 1
     torch.testing.assert_close(scores[:1], model.score(a), rtol=1e-4, atol=1e-5)
     refused(lambda: model.generate("3"), "gan", "knows no classes")
-    refused(lambda: model.classify(a), "this gan model cannot classify; it can sample, score")
+    refused(lambda: model.classify(a), "this gan model cannot classify; it can sample, walk, score")
 
 
 def test_the_report_of_a_gan_shows_its_pictures_without_class_names(gan: Path) -> None:

@@ -23,6 +23,7 @@ ROOMS = [
     "figures",
     "model",
     "wishes",
+    "game",
     "papers",
     "baselines",
     "systems",

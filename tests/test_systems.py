@@ -26,7 +26,7 @@ from tests.helpers import refused
 
 EXPECTED = {
     "capsnet": ("classify", "encode", "reconstruct"),
-    "gan": ("sample", "score"),
+    "gan": ("sample", "walk", "score"),
     "vae": ("encode", "reconstruct", "sample", "interpolate"),
     "resnet": ("classify",),
 }
@@ -114,6 +114,7 @@ def answer(ability: str, model: Capsules, x: torch.Tensor) -> Any:
             "encode": lambda: model.encode(x)[0],
             "reconstruct": lambda: model.reconstruct(x).pictures,
             "sample": lambda: inner.sample(len(x), Noise(0)),
+            "walk": lambda: model.walk(2, steps=3).pictures,
             "score": lambda: inner.score(x),
             "interpolate": lambda: model.interpolate(x, x.flip(0), steps=3).pictures,
         }[ability]()
@@ -125,7 +126,7 @@ def test_a_trained_rival_loads_and_does_what_it_says(name: str, runs: Callable[[
     assert model.can == abilities(model.model) == EXPECTED[name]
     size = model.info.size
     x = pixels(data.load("digits", size=size).test.x[:4])
-    shapes = {"classify": (4, 10), "score": (4,), "interpolate": (12, 1, size, size)}
+    shapes = {"classify": (4, 10), "score": (4,), "interpolate": (12, 1, size, size), "walk": (6, 1, size, size)}
     for ability in model.can:
         answered = answer(ability, model, x)
         assert answered.isfinite().all()

@@ -31,6 +31,7 @@ from gencaps.model import (
     Resamples,
     Samples,
     Scores,
+    Walks,
     abilities,
 )
 from gencaps.primitives.noise import Noise, mix_seed
@@ -277,6 +278,16 @@ class Capsules:
         walk = self._able(Interpolates).interpolate(first, last, steps, mask)
         ends = zip(self._seen(first), self._seen(last), strict=True)
         return Painted(walk.flatten(0, 1).cpu(), [f"{a} to {b}" if a or b else "" for a, b in ends], steps)
+
+    @torch.no_grad()
+    def walk(self, n: int = 4, *, steps: int = 8, seed: int = 0) -> Painted:
+        """Paints ``n`` walks, a row each, between new pictures of whatever the model likes; same seed, same walks."""
+        if n < 1:
+            raise GencapsError(f"n is {n}; ask for at least 1 walk")
+        if steps < 2:
+            raise GencapsError(f"steps is {steps}; a walk needs at least 2")
+        walks = self._able(Walks).walk(n, steps, Noise(seed, self.model.device))
+        return Painted(walks.flatten(0, 1).cpu(), [""] * n, steps)
 
     def indices(self, classes: str | int | Iterable[Any]) -> list[int]:
         """Looks classes up by name or by index."""

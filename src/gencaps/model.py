@@ -100,6 +100,11 @@ class CapsuleModel(nn.Module):
         self.config = config
         self.pictures = pictures
 
+    @classmethod
+    def variant(cls, config: Any) -> type[CapsuleModel]:
+        """Chooses the class that settings ask for, where what a system can do depends on them."""
+        return cls
+
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
@@ -116,6 +121,17 @@ class CapsuleModel(nn.Module):
     @abstractmethod
     def losses(self, x: Pictures, y: Labelling, step: Step) -> Losses:
         """Computes what the step's player minimises on a batch."""
+
+    def remarks(self, means: dict[str, float], progress: float) -> tuple[str, ...]:
+        """Says in a line each what a user should know of an epoch, by the means of its loss terms.
+
+        Each line stays the same while it holds: it is said once, when it begins to hold.
+
+        Args:
+            means: the loss terms' means over the epoch, named as in the run's metrics.
+            progress: the share of the stage that is done, 0 to 1.
+        """
+        return ()
 
     def forward(self, x: Pictures, y: Labelling, step: Step) -> Losses:
         """Is how the engine asks for the losses: mixed precision and DDP work on ``forward`` alone."""
@@ -174,6 +190,13 @@ class Samples(Protocol):
 
 
 @runtime_checkable
+class Walks(Protocol):
+    """Walks between new pictures of whatever it likes."""
+
+    def walk(self, n: int, steps: int, noise: Noise) -> Float[Tensor, "n steps channels height width"]: ...
+
+
+@runtime_checkable
 class Scores(Protocol):
     """Says how likely each picture is a real one, 0 to 1."""
 
@@ -216,6 +239,7 @@ ABILITIES: dict[str, type] = {
     "reconstruct": Reconstructs,
     "generate": Generates,
     "sample": Samples,
+    "walk": Walks,
     "score": Scores,
     "edit": Edits,
     "resample": Resamples,

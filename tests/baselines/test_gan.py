@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from gencaps.baselines.gan.config import GANConfig
 from gencaps.baselines.gan.model import ConvGAN
 from gencaps.engine.pretrained import from_pretrained, save_pretrained
-from gencaps.engine.recipe import TrainConfig
-from gencaps.engine.team import Team, take_step
 from gencaps.errors import GencapsError
-from gencaps.model import PictureInfo, Stage, Step, abilities
+from gencaps.model import PictureInfo, Step, abilities
+from gencaps.primitives.diversity import batch_diversity
 from gencaps.primitives.noise import Noise
+from tests.game import Match, moved, vary, weights
 from tests.helpers import refused
 
 LABELS = torch.zeros(4, dtype=torch.long)
@@ -28,14 +27,6 @@ def make(channels: int = 1, size: int = 10, **settings: Any) -> ConvGAN:
     torch.manual_seed(0)
     config = GANConfig(**{"latent": 5, "width": 4, "discriminator": 4, **settings})
     return ConvGAN(config, PictureInfo(channels, size, ("a", "b")))
-
-
-def weights(part: nn.Module) -> list[Tensor]:
-    return [p.detach().clone() for p in part.parameters()]
-
-
-def moved(part: nn.Module, before: list[Tensor]) -> bool:
-    return any(not torch.equal(p, old) for p, old in zip(part.parameters(), before, strict=True))
 
 
 def descend(loss: Tensor, part: nn.Module, rate: float = 1e-3) -> None:
@@ -48,33 +39,18 @@ def descend(loss: Tensor, part: nn.Module, rate: float = 1e-3) -> None:
             p -= rate * g / norm
 
 
-class Game:
-    """The engine's own steps on a model."""
-
-    def __init__(self, model: ConvGAN, **train: Any) -> None:
-        self.fabric = Fabric(accelerator="cpu", devices=1)
-        config = TrainConfig(**{"schedule": "constant", "beta1": 0.5, **train})
-        self.team = Team.of(model, Stage("all"), config, 10, self.fabric)
-        self.wrapped = self.fabric.setup_module(model.train())
-
-    def step(self, x: Tensor, seed: int, *players: str) -> dict[str, Tensor]:
-        chosen = {n: o for n, o in self.team.optimizers.items() if n in players} if players else self.team.optimizers
-        team = Team(self.team.players, chosen, self.team.schedules)
-        return take_step(
-            self.fabric, self.wrapped, team, x, torch.zeros(len(x), dtype=torch.long), Step(Noise(seed)), 0.0
-        )
-
-
 def test_losses_by_hand_from_logits() -> None:
     model = make()
     model.paint = lambda z: z[:, :1, None, None]  # pyright: ignore[reportAttributeAccessIssue]
     model.logit = lambda x: x[:, 0, 0, 0]  # pyright: ignore[reportAttributeAccessIssue]
     odds = torch.tensor([3.0, 1.0, 1 / 3])  # probabilities 3/4, 1/2, 1/4 of being real
     x, z = odds.log()[:, None, None, None], odds.log()[:, None].expand(3, 5)
-    real, fake = model.tell_apart(x, z)
+    real, fake = model.tell_apart(x, z).values()
     assert real.tolist() == pytest.approx([-math.log(3 / 4), -math.log(1 / 2), -math.log(1 / 4)])
     assert fake.tolist() == pytest.approx([-math.log(1 / 4), -math.log(1 / 2), -math.log(3 / 4)])
-    assert model.deceive(z).tolist() == pytest.approx([-math.log(3 / 4), -math.log(1 / 2), -math.log(1 / 4)])
+    assert model.deceive(x, z)["deceive"].tolist() == pytest.approx(
+        [-math.log(3 / 4), -math.log(1 / 2), -math.log(1 / 4)]
+    )
 
 
 def test_losses_are_finite_where_the_discriminator_is_sure() -> None:
@@ -83,11 +59,11 @@ def test_losses_are_finite_where_the_discriminator_is_sure() -> None:
     model.paint = lambda z: z[:, :1, None, None]  # pyright: ignore[reportAttributeAccessIssue]
     model.logit = lambda x: x[:, 0, 0, 0]  # pyright: ignore[reportAttributeAccessIssue]
     z = torch.tensor([[100.0], [-100.0]])
-    real, fake = model.tell_apart(z[..., None, None], z)
+    real, fake = model.tell_apart(z[..., None, None], z).values()
     assert real.tolist() == pytest.approx([0.0, 100.0])
     assert fake.tolist() == pytest.approx([100.0, 0.0])
     z.requires_grad_()
-    model.deceive(z).sum().backward()
+    model.deceive(torch.rand(2, 1, 1, 1), z)["deceive"].sum().backward()
     assert z.grad is not None
     # the non-saturating loss: the gradient is there just where every picture is seen through
     assert z.grad[:, 0].tolist() == pytest.approx([0.0, -1.0])
@@ -95,28 +71,31 @@ def test_losses_are_finite_where_the_discriminator_is_sure() -> None:
 
 def test_each_player_minimises_its_own_losses_on_the_steps_noise() -> None:
     model, x = make().eval(), torch.rand(4, 1, 10, 10)
+    vary(model)
     z = Noise(3).normal(4, 5)
-    real, fake = model.tell_apart(x, z)
+    real, fake = model.tell_apart(x, z).values()
     losses = model.losses(x, LABELS, Step(Noise(3), player="discriminator"))
     torch.testing.assert_close(losses.terms, {"real": real.mean(), "fake": fake.mean()})
     torch.testing.assert_close(losses.total, real.mean() + fake.mean())
     losses = model.losses(x, LABELS, Step(Noise(3), player="generator"))
-    torch.testing.assert_close(losses.terms, {"deceive": model.deceive(z).mean()})
-    torch.testing.assert_close(losses.total, model.deceive(z).mean())
+    deceive = model.deceive(x, z)["deceive"].mean()
+    assert losses.terms["diversity"] > 0.01  # told, but not trained
+    torch.testing.assert_close(losses.terms, {"deceive": deceive, "diversity": batch_diversity(model.paint(z), x)})
+    torch.testing.assert_close(losses.total, deceive)
 
 
 @pytest.mark.parametrize("spectral", [False, True])
 def test_generator_moves_so_that_its_pictures_look_more_real(spectral: bool) -> None:
     model, z = make(spectral=spectral).eval(), Noise(0).normal(4, 5)
     before = model.score(model.paint(z)).mean()
-    descend(model.deceive(z).mean(), model.generator)
+    descend(model.deceive(torch.rand(4, 1, 10, 10), z)["deceive"].mean(), model.generator)
     assert model.score(model.paint(z)).mean() > before
 
 
 @pytest.mark.parametrize("spectral", [False, True])
 def test_discriminator_moves_so_that_real_looks_more_and_made_less_real(spectral: bool) -> None:
     x, z = torch.rand(4, 1, 10, 10), Noise(0).normal(4, 5)
-    for term, pictures, sign in ((0, x, 1), (1, None, -1)):
+    for term, pictures, sign in (("real", x, 1), ("fake", None, -1)):
         model = make(spectral=spectral).eval()
         seen = model.paint(z).detach() if pictures is None else pictures
         before = model.score(seen).mean()
@@ -138,7 +117,7 @@ def test_generator_waits_while_the_discriminator_moves() -> None:
 @pytest.mark.parametrize("player", ["discriminator", "generator"])
 def test_each_player_moves_its_own_weights_alone(player: str, spectral: bool) -> None:
     model = make(spectral=spectral)
-    game, x = Game(model), torch.rand(4, 1, 10, 10)
+    game, x = Match(model), torch.rand(4, 1, 10, 10)
     game.step(x, 0)  # from here on the optimizers have a memory that could move weights by itself
     before = {name: weights(getattr(model, name)) for name in ("discriminator", "generator")}
     game.step(x, 1, player)
@@ -159,7 +138,7 @@ def test_gradients_left_by_the_generators_turn_do_not_move_the_discriminator() -
     x, found = torch.rand(4, 1, 10, 10), []
     for clean in (False, True):
         model = make()
-        game = Game(model)
+        game = Match(model)
         for seed in range(2):
             for player in ("discriminator", "generator"):
                 game.step(x, seed, player)
@@ -170,10 +149,10 @@ def test_gradients_left_by_the_generators_turn_do_not_move_the_discriminator() -
 
 
 def test_a_step_names_every_term_by_its_player() -> None:
-    terms = Game(make()).step(torch.rand(4, 1, 10, 10), 0)
+    terms = Match(make()).step(torch.rand(4, 1, 10, 10), 0)
     assert set(terms) == {
         *(f"discriminator.{term}" for term in ("loss", "real", "fake")),
-        *(f"generator.{term}" for term in ("loss", "deceive")),
+        *(f"generator.{term}" for term in ("loss", "deceive", "diversity")),
     }
 
 
@@ -233,10 +212,10 @@ def test_other_sizes_are_refused_with_one_that_works(size: int, remedy: str) -> 
 
 def test_spectral_norm_is_held_at_one_in_every_layer() -> None:
     model = make(size=20, spectral=True)
-    game = Game(model, learning_rate=1e-3)
+    game = Match(model, learning_rate=1e-3)
     for seed in range(40):
         game.step(torch.rand(4, 1, 20, 20), seed)
-    layers = [m for m in model.eval().discriminator if isinstance(m, nn.Conv2d | nn.Linear)]
+    layers = [m for m in model.eval().discriminator.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
     assert len(layers) == 3
     for layer in layers:
         original = layer.get_parameter("parametrizations.weight.original")
@@ -247,7 +226,7 @@ def test_spectral_norm_is_held_at_one_in_every_layer() -> None:
 
 def test_a_bounded_discriminator_comes_back_from_its_file(tmp_path: Path) -> None:
     model = make(spectral=True)
-    Game(model).step(torch.rand(4, 1, 10, 10), 0)
+    Match(model).step(torch.rand(4, 1, 10, 10), 0)
     x = torch.rand(3, 1, 10, 10)
     back = from_pretrained(save_pretrained(model.eval(), tmp_path / "gan"), torch.device("cpu"))
     assert isinstance(back, ConvGAN)
@@ -258,7 +237,7 @@ def test_a_bounded_discriminator_comes_back_from_its_file(tmp_path: Path) -> Non
 def test_playing_teaches_the_discriminator_to_tell_and_the_generator_to_follow() -> None:
     """All pictures are white: what is made grows bright."""
     model = make()
-    game, white = Game(model, learning_rate=5e-3), torch.ones(16, 1, 10, 10)
+    game, white = Match(model, learning_rate=5e-3), torch.ones(16, 1, 10, 10)
     before = model.eval().sample(16, Noise(0)).mean()
     model.train()
     for seed in range(60):
@@ -269,7 +248,7 @@ def test_playing_teaches_the_discriminator_to_tell_and_the_generator_to_follow()
 
 
 def test_abilities_are_found_by_protocol() -> None:
-    assert abilities(make()) == ("sample", "score")
+    assert abilities(make()) == ("sample", "walk", "score")
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,14 @@ def test_primary_capsules_of_the_papers_size_count_1152() -> None:
     assert PrimaryCapsules(4, 32, 8, 9, 2).count(20, 20) == 1152
 
 
+def test_padding_is_zeros_around_the_picture() -> None:
+    layer, plain = PrimaryCapsules(2, 3, 4, 4, 2, 1), PrimaryCapsules(2, 3, 4, 4, 2)
+    plain.load_state_dict(layer.state_dict())
+    x = torch.randn(2, 2, 14, 14)
+    assert layer.count(14, 14) == plain.count(16, 16) == 3 * 7 * 7
+    torch.testing.assert_close(layer(x), plain(torch.nn.functional.pad(x, (1, 1, 1, 1))))
+
+
 def test_the_numbers_of_a_capsule_come_from_one_position() -> None:
     # a 1 x 1 kernel keeps positions apart: a change at one position may reach its capsules and no other.
     # A reshape without the permute would spread each capsule over dim positions.

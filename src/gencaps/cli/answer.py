@@ -1,4 +1,4 @@
-"""The commands that put a question to a trained model: classify, reconstruct, generate, edit, resample, interpolate."""
+"""The commands that put a question to a trained model: classify, reconstruct, generate, edit, resample, walk."""
 
 from __future__ import annotations
 
@@ -54,6 +54,11 @@ def add_parsers(commands: Any) -> None:
     interpolate.add_argument("--steps", type=_count, default=8, metavar="N", help="pictures in the walk (8)")
     interpolate.add_argument("--invert", action="store_true", help=_INVERT)
     _out(interpolate)
+
+    walk = _command(commands, "walk", "walk between new pictures", run_walk)
+    walk.add_argument("--n", type=_count, default=4, metavar="N", help="walks (4)")
+    walk.add_argument("--steps", type=_count, default=8, metavar="N", help="pictures in a walk (8)")
+    _out(walk)
 
 
 SAID = 0.1
@@ -257,3 +262,9 @@ def run_interpolate(options: argparse.Namespace) -> None:
     model = _load(options)
     start, end = (_read(model, [Path(p)], options.invert) for p in (options.start, options.end))
     _show(model.interpolate(start, end, only=options.only, steps=options.steps), options)
+
+
+def run_walk(options: argparse.Namespace) -> None:
+    """Walks between new pictures, for models that need none to start from."""
+    made = _load(options).walk(options.n, steps=options.steps, seed=options.seed)
+    _show(made, options, seed=options.seed)

@@ -115,6 +115,7 @@ class Training:
             compile_methods(self.model)
         self.wrapped = fabric.setup_module(self.model)
         self.saved_s = self.looked_s = time.monotonic()
+        self.said: tuple[str, ...] = ()
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.position = Position(**state["position"])
@@ -240,8 +241,18 @@ class Training:
             left_s = (epochs - at.epoch) * self.batches.steps * self.batches.batch / values["images_per_s"]
             line += f"  {remaining(left_s)} left"
         log.say(line, minor=not validated and not last)
+        self.remark(where, values, at.epoch / epochs, log)
         if config.samples_every and (at.epoch % config.samples_every == 0 or last):
             write_samples(self.kept, self.splits, self.run, log, f"{stage.name}_{at.epoch:04d}", at.taken)
+
+    def remark(self, where: dict[str, Any], values: dict[str, float], progress: float, log: RunLog) -> None:
+        """Says what the model has to say about an epoch, each line when it begins to hold."""
+        remarks = self.model.remarks(values, progress)
+        for line in remarks:
+            if line not in self.said:
+                log.say(f"epoch {where['epoch']}: {line}")
+                log.row("remark", {**where, "remark": line})
+        self.said = remarks
 
     def save(self, team: Team | None) -> None:
         """Writes a checkpoint and the model as it stands; only the first process does."""

@@ -27,7 +27,7 @@ CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 
 def build(paper: str, config: Any, pictures: PictureInfo) -> CapsuleModel:
     """Makes an untrained model; its first weights come from torch's own generator."""
-    return model_type(paper)(config, pictures)
+    return model_type(paper).variant(config)(config, pictures)
 
 
 def sketch(paper: str, config: Any, pictures: PictureInfo) -> CapsuleModel:

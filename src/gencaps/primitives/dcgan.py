@@ -55,6 +55,14 @@ def dcgan_discriminator(width: int, channels: int, size: int, *, spectral: bool 
     ``spectral`` every layer's spectral norm is held at 1 instead (Miyato et al., 2018).
     """
     steps = halvings(size)
+    layers = halving_layers(width, channels, steps, spectral=spectral)
+    last = nn.Linear((width << (steps - 1)) * (size >> steps) ** 2, 1)
+    network = nn.Sequential(*layers, nn.Flatten(), spectral_norm(last) if spectral else last, nn.Flatten(0))
+    return network if spectral else dcgan_weights(network)
+
+
+def halving_layers(width: int, channels: int, steps: int, *, spectral: bool = False) -> list[nn.Module]:
+    """Lists the convolutions of a discriminator that halve a picture so many times, the first of the given width."""
     bounded = spectral_norm if spectral else nn.Identity()
     layers: list[nn.Module] = []
     for step in range(steps):
@@ -63,9 +71,7 @@ def dcgan_discriminator(width: int, channels: int, size: int, *, spectral: bool 
         layers.append(bounded(nn.Conv2d(here, there, 4, 2, 1, bias=not normed)))
         layers += [nn.BatchNorm2d(there)] if normed else []
         layers.append(nn.LeakyReLU(0.2))
-    end = (width << (steps - 1)) * (size >> steps) ** 2
-    network = nn.Sequential(*layers, nn.Flatten(), bounded(nn.Linear(end, 1)), nn.Flatten(0))
-    return network if spectral else dcgan_weights(network)
+    return layers
 
 
 def dcgan_weights(network: nn.Sequential) -> nn.Sequential:

@@ -25,17 +25,20 @@ class PrimaryCapsules(nn.Module):
         dim: numbers in a capsule.
         kernel: side of the convolution's square window.
         stride: its step.
+        padding: zeros put around the picture, pixels a side.
     """
 
-    def __init__(self, channels_in: int, capsules: int, dim: int, kernel: int, stride: int) -> None:
+    def __init__(self, channels_in: int, capsules: int, dim: int, kernel: int, stride: int, padding: int = 0) -> None:
         super().__init__()
         self.capsules = capsules
         self.dim = dim
-        self.conv = nn.Conv2d(channels_in, capsules * dim, kernel, stride)
+        self.conv = nn.Conv2d(channels_in, capsules * dim, kernel, stride, padding)
 
     def count(self, height: int, width: int) -> int:
         """Counts the capsules that a picture of this size gives."""
         (kernel, _), (stride, _) = self.conv.kernel_size, self.conv.stride
+        around = 2 * int(self.conv.padding[0])
+        height, width = height + around, width + around
         if min(height, width) < kernel:
             raise GencapsError(
                 f"primary capsules: a picture of {height} x {width} is smaller than the kernel of {kernel}; "

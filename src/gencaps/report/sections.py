@@ -20,6 +20,8 @@ TERMS = {
     "all others “absent”",
     "recon": "how far the picture painted from the capsules is from the real one",
     "kl": "how far the capsules are from the prior that new pictures are drawn from",
+    "generator.diversity": "how varied generated pictures are beside real ones: 1 where they vary alike, 0 where all "
+    "are the same; it is not trained",
     "adversarial": "how easily the discriminator tells painted pictures from real ones",
 }
 

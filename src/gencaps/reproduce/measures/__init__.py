@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PIL import Image
 
-from gencaps.reproduce.measures import classify, editing, figures, foreign, generation, probes, spreading
+from gencaps.reproduce.measures import battle, classify, cost, editing, figures, foreign, generation, probes, spreading
 from gencaps.reproduce.subject import Measured, Subject
 
 MEASURES: dict[str, Callable[[Subject], Measured]] = {
@@ -20,6 +20,9 @@ MEASURES: dict[str, Callable[[Subject], Measured]] = {
     "probe": probes.probe,
     "generation": generation.generation,
     "semi_supervised": spreading.semi_supervised,
+    "semi_supervised_paired": spreading.semi_supervised_paired,
+    "gam": battle.gam,
+    "step_cost": cost.step_cost,
 }
 FIGURES: dict[str, Callable[[Subject], Image.Image]] = {
     "reconstructions_and_samples": figures.reconstructions_and_samples,

@@ -1,0 +1,1 @@
+"""CapsuleGAN (Jaiswal et al., 2018): a GAN whose discriminator is a capsule network."""

@@ -1,0 +1,48 @@
+"""The settings of CapsuleGAN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gencaps.errors import GencapsError, refuse_below
+
+
+@dataclass(frozen=True)
+class CapsuleGANConfig:
+    """A GAN whose discriminator is a capsule network; the defaults are the paper read literally, without tricks."""
+
+    latent: int = 100
+    """Numbers in z."""
+    width: int = 64
+    """Channels of the generator's last hidden layer; each before has twice as many."""
+    discriminator: int = 64
+    """Channels of the discriminator's first convolution; each after has twice as many."""
+    capsules: int = 8
+    """Kinds of primary capsules."""
+    primary_dim: int = 8
+    """Numbers in a primary capsule."""
+    dim: int = 16
+    """Numbers in the output capsule, whose length says how real a picture is."""
+    rounds: int = 3
+    """Rounds of routing; over the outputs, with one output capsule, they change nothing and are left out."""
+    over: Literal["outputs", "inputs"] = "outputs"
+    """What routing coefficients sum to one over: the outputs (Sabour et al.; with one capsule all are 1) or the
+    inputs."""
+    agreement: Literal["dot", "cosine"] = "cosine"
+    """How a vote is compared with the outcome: by inner product (Sabour et al.) or cosine (section 3.2)."""
+    spectral: bool = False
+    """Holds the spectral norm of the discriminator's convolutions at 1, instead of batch normalisation."""
+    discriminator_rate: float = 1.0
+    """The discriminator's learning rate, as a multiple of the run's (two time scales)."""
+    conditional: bool = False
+    """Paints the class that it is asked for; the discriminator has one output capsule a class."""
+    bigan: bool = False
+    """Trains an encoder beside the generator, which gives each picture its z (Donahue et al., 2017)."""
+
+    def __post_init__(self) -> None:
+        refuse_below(self, 1, "latent", "width", "discriminator", "capsules", "primary_dim", "dim", "rounds")
+        if self.discriminator_rate <= 0:
+            raise GencapsError(f"model.discriminator_rate is {self.discriminator_rate}; it must be above 0")
+        if self.conditional and self.bigan:
+            raise GencapsError("model.conditional and model.bigan are both true; choose one of them")
