@@ -35,12 +35,12 @@ SIZES = f"{CAPS_IN} -> {CAPS_OUT} capsules, {DIM_IN} -> {DIM_OUT} dimensions, ba
 LEAST_SPEED, MOST_MEMORY = 5.0, 1 / 3
 
 
-def usual(u: Tensor, weight: Tensor) -> Tensor:
+def usual(u: Tensor, weight: Tensor, rounds: int = ROUNDS) -> Tensor:
     """Routes as most published code does."""
     u_hat = torch.matmul(weight[None], u[:, None, :, :, None]).squeeze(-1)
     stopped = u_hat.detach()
     b = u.new_zeros(u_hat.shape[:3])
-    for _ in range(ROUNDS - 1):
+    for _ in range(rounds - 1):
         c = torch.softmax(b, dim=1)
         v = squash((c.unsqueeze(-1) * stopped).sum(2))
         b = b + (stopped * v.unsqueeze(2)).sum(-1)

@@ -40,9 +40,11 @@ def about_here() -> dict[str, Any]:
     from gencaps.engine.pretrained import shipped
     from gencaps.engine.recipe import presets
     from gencaps.engine.run import environment
+    from gencaps.primitives.routing_backend import describe as routing_here
     from gencaps.systems import SYSTEMS
 
     facts: dict[str, Any] = {k: v for k, v in environment(choose_device("auto")).items() if k != "date"}
+    facts["routing"] = routing_here()
     facts["models that come along"] = list(shipped())
     for paper in SYSTEMS:
         facts[f"presets of {paper}"] = presets(paper)

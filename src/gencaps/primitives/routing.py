@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from gencaps.errors import GencapsError, nearest
 from gencaps.primitives import routing_kernels
+from gencaps.primitives.routing_backend import Backend, choose
 from gencaps.primitives.routing_kernels import C, G, U, W
 from gencaps.primitives.squash import direction, length, squash
 
@@ -38,12 +39,32 @@ def route(
     agreement: Agreement = "dot",
     over: Over = "outputs",
     gradient: Gradient = "last",
+    backend: Backend | None = None,
 ) -> Float[Tensor, "batch caps_out dim_out"]:
     """Routes capsules to the layer above by agreement: ``route_with_coefficients`` without the coefficients.
 
     (Sabour et al., 2017), Procedure 1; (Hauser, 2020), Sec. 2.2.
+
+    ``backend`` says what does the work: ``fused`` kernels on a GPU, ``plain`` torch anywhere, or by default whichever
+    fits (``routing_backend``). Both mean the same; the fused one has first derivatives alone.
     """
-    return route_with_coefficients(u, weight, iterations, agreement=agreement, over=over, gradient=gradient).v
+    if choose(u, weight, agreement, gradient, backend) == "plain":
+        return route_with_coefficients(u, weight, iterations, agreement=agreement, over=over, gradient=gradient).v
+    _check(tuple(u.shape), tuple(weight.shape), iterations, agreement, over, gradient)
+    from gencaps.primitives.routing_fused import route_fused
+
+    dtype = torch.promote_types(u.dtype, weight.dtype)
+    working = dtype if dtype == torch.bfloat16 else torch.float32
+    with torch.autocast(u.device.type, enabled=False):
+        v = route_fused(
+            u.to(working),
+            weight.to(working),
+            iterations,
+            cosine=agreement == "cosine",
+            over_outputs=over == "outputs",
+            through=gradient == "all",
+        )
+    return v.to(dtype)
 
 
 def route_with_coefficients(

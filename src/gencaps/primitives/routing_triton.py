@@ -1,0 +1,301 @@
+"""Triton kernels of routing by agreement that never write the votes down.
+
+Everything is done tile by tile: ``BB`` pictures by ``IB`` input capsules by one output capsule j. With
+``V_j = sum of v_j so far`` the logits need no memory of their own,
+
+    b_bij = sum of agreements = V_bj . W_ij u_bi = u_bi . (W_ij^T V_bj),
+
+so a tile of them is one matrix product ``V_j W_j`` (inner size dim_out), times u, summed over dim_in; and a tile of
+``s_j = sum_i c_ij W_ij u_i`` is one matrix product ``(c u) W_j^T`` (inner size IB dim_in) whose left side is formed in
+registers. Coefficients come back from the logits and their log-sum-exp, which is all that is kept.
+
+Sums over input capsules are made in chunks that are added up afterwards, always in the same order: no atomics, so two
+runs agree bit for bit. Sizes need not be powers of two: tiles are padded with zeros.
+
+Layouts: u (batch, caps_in, dim_in), W (caps_out, caps_in, dim_out, dim_in), v, s, g (batch, caps_out, dim_out).
+"""
+
+from __future__ import annotations
+
+import triton  # pyright: ignore[reportMissingImports] (an extra)
+import triton.language as tl  # pyright: ignore[reportMissingImports]
+
+
+@triton.jit
+def _load_inputs(ptr, rows, i, d, B, I, D: tl.constexpr):
+    """Loads a tile of input capsules, (BB, IB DI)."""
+    at = (rows[:, None].to(tl.int64) * I + i[None, :]) * D + d[None, :]
+    return tl.load(ptr + at, mask=(rows < B)[:, None] & ((i < I) & (d < D))[None, :], other=0.0)
+
+
+@triton.jit
+def _load_weights(ptr, j, o, i, d, I, O: tl.constexpr, D: tl.constexpr):
+    """Loads W_j of a tile of input capsules, (DO, IB DI)."""
+    at = ((i[None, :].to(tl.int64) + j * I) * O + o[:, None]) * D + d[None, :]
+    return tl.load(ptr + at, mask=(o < O)[:, None] & ((i < I) & (d < D))[None, :], other=0.0)
+
+
+@triton.jit
+def _load_outputs(ptr, rows, j, o, B, J: tl.constexpr, O: tl.constexpr):
+    """Loads one output capsule of a block of pictures, (BB, DO)."""
+    at = (rows[:, None].to(tl.int64) * J + j) * O + o[None, :]
+    return tl.load(ptr + at, mask=(rows < B)[:, None] & (o < O)[None, :], other=0.0)
+
+
+@triton.jit
+def _dot(x, y, PREC: tl.constexpr, HALF: tl.constexpr):
+    """Multiplies two matrices, adding up in float32."""
+    if HALF:
+        return tl.dot(x.to(tl.bfloat16), y.to(tl.bfloat16))
+    return tl.dot(x.to(tl.float32), y.to(tl.float32), input_precision=PREC)
+
+
+@triton.jit
+def _over_dim(t, BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr):
+    """Adds a tile up over dim_in: (BB, IB DI) to (BB, IB)."""
+    return tl.sum(tl.reshape(t, (BB, IB, DI)), 2)
+
+
+@triton.jit
+def _along_dim(c, BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr):
+    """Repeats a tile along dim_in: (BB, IB) to (BB, IB DI)."""
+    return tl.reshape(tl.broadcast_to(c[:, :, None], (BB, IB, DI)), (BB, IB * DI))
+
+
+@triton.jit
+def _vote_lengths(
+    w_ptr, a, j, i, d, I,
+    O: tl.constexpr, D: tl.constexpr, BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr,
+):  # fmt: skip
+    """Measures the votes W_ij a_i, one number of theirs at a time, (BB, IB)."""
+    squares = tl.zeros((BB, IB), tl.float32)
+    for o in range(O):
+        at = ((i.to(tl.int64) + j * I) * O + o) * D + d
+        row = tl.load(w_ptr + at, mask=(i < I) & (d < D), other=0.0).to(tl.float32)
+        vote = _over_dim(a.to(tl.float32) * row[None, :], BB, IB, DI)
+        squares += vote * vote
+    return tl.sqrt(squares)
+
+
+@triton.jit
+def _logits(
+    v, w, a, w_ptr, j, i, d, I, O: tl.constexpr, D: tl.constexpr,
+    COSINE: tl.constexpr, BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, PREC: tl.constexpr, HALF: tl.constexpr,
+):  # fmt: skip
+    """Gives V_j . W_ij a_i, (BB, IB); for the cosine over the length of the vote."""
+    b = _over_dim(_dot(v, w, PREC, HALF) * a.to(tl.float32), BB, IB, DI)
+    if COSINE:
+        b = b / tl.maximum(_vote_lengths(w_ptr, a, j, i, d, I, O, D, BB, IB, DI), 1.1920929e-07)
+    return b
+
+
+@triton.jit
+def log_sums_over_outputs(
+    a_ptr, w_ptr, v_ptr, lse_ptr, B, I,
+    J: tl.constexpr, O: tl.constexpr, D: tl.constexpr,
+    COSINE: tl.constexpr, BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, DO: tl.constexpr,
+    PREC: tl.constexpr, HALF: tl.constexpr,
+):  # fmt: skip
+    """Gives ``log sum_j exp b_bij`` of a tile, running over the output capsules."""
+    rows, o = tl.program_id(0) * BB + tl.arange(0, BB), tl.arange(0, DO)
+    k = tl.arange(0, IB * DI)
+    i, d = tl.program_id(1) * IB + k // DI, k % DI
+    a = _load_inputs(a_ptr, rows, i, d, B, I, D)
+    most = tl.full((BB, IB), float("-inf"), tl.float32)
+    total = tl.zeros((BB, IB), tl.float32)
+    for j in range(J):
+        w = _load_weights(w_ptr, j, o, i, d, I, O, D)
+        v = _load_outputs(v_ptr, rows, j, o, B, J, O)
+        b = _logits(v, w, a, w_ptr, j, i, d, I, O, D, COSINE, BB, IB, DI, PREC, HALF)
+        higher = tl.maximum(most, b)
+        total = total * tl.exp(most - higher) + tl.exp(b - higher)
+        most = higher
+    inputs = tl.program_id(1) * IB + tl.arange(0, IB)
+    at = rows[:, None].to(tl.int64) * I + inputs[None, :]
+    tl.store(lse_ptr + at, most + tl.log(total), mask=(rows < B)[:, None] & (inputs < I)[None, :])
+
+
+@triton.jit
+def log_sums_over_inputs(
+    a_ptr, w_ptr, v_ptr, part_ptr, B, I,
+    J: tl.constexpr, O: tl.constexpr, D: tl.constexpr, TILES: tl.constexpr,
+    COSINE: tl.constexpr, BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, DO: tl.constexpr,
+    PREC: tl.constexpr, HALF: tl.constexpr,
+):  # fmt: skip
+    """Gives ``log sum_i exp b_bij`` over one chunk of the input capsules, (chunks, batch, caps_out)."""
+    rows, o = tl.program_id(0) * BB + tl.arange(0, BB), tl.arange(0, DO)
+    j, chunk = tl.program_id(1), tl.program_id(2)
+    k = tl.arange(0, IB * DI)
+    v = _load_outputs(v_ptr, rows, j, o, B, J, O)
+    most = tl.full((BB,), float("-inf"), tl.float32)
+    total = tl.zeros((BB,), tl.float32)
+    for step in range(TILES):
+        tile = chunk * TILES + step
+        i, d = tile * IB + k // DI, k % DI
+        inputs = tile * IB + tl.arange(0, IB)
+        a = _load_inputs(a_ptr, rows, i, d, B, I, D)
+        w = _load_weights(w_ptr, j, o, i, d, I, O, D)
+        b = _logits(v, w, a, w_ptr, j, i, d, I, O, D, COSINE, BB, IB, DI, PREC, HALF)
+        b = tl.where((inputs < I)[None, :], b, float("-inf"))
+        higher = tl.maximum(most, tl.max(b, 1))
+        # a tile of padding alone leaves -inf where it is: -inf - -inf is no number
+        base = tl.where(higher == float("-inf"), 0.0, higher)
+        total = total * tl.exp(most - base) + tl.sum(tl.exp(b - base[:, None]), 1)
+        most = higher
+    at = (chunk * B + rows.to(tl.int64)) * J + j
+    tl.store(part_ptr + at, tl.where(total > 0, most + tl.log(total), float("-inf")), mask=rows < B)
+
+
+@triton.jit
+def _coefficients(
+    b, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS: tl.constexpr,
+):  # fmt: skip
+    """Gives ``c_bij = exp(b_bij - log sum exp b)``, (BB, IB); 0 in the padding."""
+    there = (rows < B)[:, None] & (inputs < I)[None, :]
+    if OVER_OUTPUTS:
+        lse = tl.load(lse_ptr + rows[:, None].to(tl.int64) * I + inputs[None, :], mask=there, other=0.0)
+        return tl.where(there, tl.exp(b - lse), 0.0)
+    lse = tl.load(lse_ptr + rows.to(tl.int64) * J + j, mask=rows < B, other=0.0)
+    return tl.where(there, tl.exp(b - lse[:, None]), 0.0)
+
+
+@triton.jit
+def weighted_sums(
+    u_ptr, a_ptr, w_ptr, v_ptr, lse_ptr, g_ptr, total_ptr, part_ptr, B, I, SHARE,
+    J: tl.constexpr, O: tl.constexpr, D: tl.constexpr, TILES: tl.constexpr,
+    EVEN: tl.constexpr, SLOPES: tl.constexpr, COSINE: tl.constexpr, OVER_OUTPUTS: tl.constexpr,
+    BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, DO: tl.constexpr, PREC: tl.constexpr, HALF: tl.constexpr,
+):  # fmt: skip
+    """Gives ``sum_i c_ij W_ij u_i`` over one chunk of the input capsules, (chunks, batch, caps_out, dim_out).
+
+    With ``EVEN`` every coefficient is ``SHARE``. With ``SLOPES`` the sum is weighted by the gradient that reaches the
+    logits instead, ``c_ij (g_j . W_ij u_i - total)``, which makes it the gradient that reaches V.
+    """
+    rows, o = tl.program_id(0) * BB + tl.arange(0, BB), tl.arange(0, DO)
+    j, chunk = tl.program_id(1), tl.program_id(2)
+    k = tl.arange(0, IB * DI)
+    v = _load_outputs(v_ptr, rows, j, o, B, J, O)
+    s = tl.zeros((BB, DO), tl.float32)
+    for step in range(TILES):
+        tile = chunk * TILES + step
+        i, d = tile * IB + k // DI, k % DI
+        inputs = tile * IB + tl.arange(0, IB)
+        u = _load_inputs(u_ptr, rows, i, d, B, I, D)
+        w = _load_weights(w_ptr, j, o, i, d, I, O, D)
+        if EVEN:
+            left = u.to(tl.float32) * SHARE
+        else:
+            a = _load_inputs(a_ptr, rows, i, d, B, I, D)
+            b = _logits(v, w, a, w_ptr, j, i, d, I, O, D, COSINE, BB, IB, DI, PREC, HALF)
+            c = _coefficients(b, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS)
+            if SLOPES:
+                g = _load_outputs(g_ptr, rows, j, o, B, J, O)
+                c = _slopes(c, _dot(g, w, PREC, HALF), u, total_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS, BB, IB, DI)
+            left = _along_dim(c, BB, IB, DI) * u.to(tl.float32)
+        s += _dot(left, tl.trans(w), PREC, HALF)
+    at = ((chunk * B + rows[:, None].to(tl.int64)) * J + j) * O + o[None, :]
+    tl.store(part_ptr + at, s, mask=(rows < B)[:, None] & (o < O)[None, :])
+
+
+@triton.jit
+def _slopes(
+    c, gw, u, total_ptr, rows, inputs, j, B, I, J,
+    OVER_OUTPUTS: tl.constexpr, BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr,
+):  # fmt: skip
+    """Gives the gradient that reaches the logits through the softmax, ``c (g . W u - sum c g . W u)``, (BB, IB)."""
+    reach = _over_dim(gw * u.to(tl.float32), BB, IB, DI)
+    if OVER_OUTPUTS:
+        there = (rows < B)[:, None] & (inputs < I)[None, :]
+        total = tl.load(total_ptr + rows[:, None].to(tl.int64) * I + inputs[None, :], mask=there, other=0.0)
+        return c * (reach - total)
+    total = tl.load(total_ptr + rows.to(tl.int64) * J + j, mask=rows < B, other=0.0)
+    return c * (reach - total[:, None])
+
+
+@triton.jit
+def totals_over_outputs(
+    u_ptr, a_ptr, w_ptr, v_ptr, lse_ptr, g_ptr, total_ptr, B, I,
+    J: tl.constexpr, O: tl.constexpr, D: tl.constexpr,
+    COSINE: tl.constexpr, BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, DO: tl.constexpr,
+    PREC: tl.constexpr, HALF: tl.constexpr,
+):  # fmt: skip
+    """Gives ``sum_j c_ij g_j . W_ij u_i`` of a tile: what the softmax over outputs takes off every slope."""
+    rows, o = tl.program_id(0) * BB + tl.arange(0, BB), tl.arange(0, DO)
+    k = tl.arange(0, IB * DI)
+    i, d = tl.program_id(1) * IB + k // DI, k % DI
+    inputs = tl.program_id(1) * IB + tl.arange(0, IB)
+    u, a = _load_inputs(u_ptr, rows, i, d, B, I, D), _load_inputs(a_ptr, rows, i, d, B, I, D)
+    total = tl.zeros((BB, IB), tl.float32)
+    for j in range(J):
+        w = _load_weights(w_ptr, j, o, i, d, I, O, D)
+        v, g = _load_outputs(v_ptr, rows, j, o, B, J, O), _load_outputs(g_ptr, rows, j, o, B, J, O)
+        b = _logits(v, w, a, w_ptr, j, i, d, I, O, D, COSINE, BB, IB, DI, PREC, HALF)
+        c = _coefficients(b, lse_ptr, rows, inputs, j, B, I, J, True)
+        total += c * _over_dim(_dot(g, w, PREC, HALF) * u.to(tl.float32), BB, IB, DI)
+    at = rows[:, None].to(tl.int64) * I + inputs[None, :]
+    tl.store(total_ptr + at, total, mask=(rows < B)[:, None] & (inputs < I)[None, :])
+
+
+@triton.jit
+def to_inputs(
+    u_ptr, a_ptr, w_ptr, v_ptr, lse_ptr, g_ptr, total_ptr, du_ptr, B, I, SHARE,
+    J: tl.constexpr, O: tl.constexpr, D: tl.constexpr,
+    EVEN: tl.constexpr, ALL: tl.constexpr, COSINE: tl.constexpr, OVER_OUTPUTS: tl.constexpr,
+    BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, DO: tl.constexpr, PREC: tl.constexpr, HALF: tl.constexpr,
+):  # fmt: skip
+    """Gives the gradient that reaches u: ``sum_j c_ij W_ij^T g_j``, and with ``ALL`` what comes through the logits."""
+    rows, o = tl.program_id(0) * BB + tl.arange(0, BB), tl.arange(0, DO)
+    k = tl.arange(0, IB * DI)
+    i, d = tl.program_id(1) * IB + k // DI, k % DI
+    inputs = tl.program_id(1) * IB + tl.arange(0, IB)
+    u, a = _load_inputs(u_ptr, rows, i, d, B, I, D), _load_inputs(a_ptr, rows, i, d, B, I, D)
+    du = tl.zeros((BB, IB * DI), tl.float32)
+    for j in range(J):
+        w = _load_weights(w_ptr, j, o, i, d, I, O, D)
+        gw = _dot(_load_outputs(g_ptr, rows, j, o, B, J, O), w, PREC, HALF)
+        if EVEN:
+            du += SHARE * gw
+        else:
+            v = _load_outputs(v_ptr, rows, j, o, B, J, O)
+            b = _logits(v, w, a, w_ptr, j, i, d, I, O, D, COSINE, BB, IB, DI, PREC, HALF)
+            c = _coefficients(b, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS)
+            du += _along_dim(c, BB, IB, DI) * gw
+            if ALL:
+                slope = _slopes(c, gw, u, total_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS, BB, IB, DI)
+                du += _along_dim(slope, BB, IB, DI) * _dot(v, w, PREC, HALF)
+    at = (rows[:, None].to(tl.int64) * I + i[None, :]) * D + d[None, :]
+    tl.store(du_ptr + at, du, mask=(rows < B)[:, None] & ((i < I) & (d < D))[None, :])
+
+
+@triton.jit
+def to_weights(
+    u_ptr, a_ptr, w_ptr, v_ptr, lse_ptr, g_ptr, total_ptr, dw_ptr, B, I, SHARE,
+    J: tl.constexpr, O: tl.constexpr, D: tl.constexpr, BLOCKS: tl.constexpr,
+    EVEN: tl.constexpr, ALL: tl.constexpr, COSINE: tl.constexpr, OVER_OUTPUTS: tl.constexpr,
+    BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, DO: tl.constexpr, PREC: tl.constexpr, HALF: tl.constexpr,
+):  # fmt: skip
+    """Gives the gradient that reaches W_j: ``sum_b c_bij g_bj u_bi^T``, and with ``ALL`` what the logits pass on."""
+    j, o = tl.program_id(0), tl.arange(0, DO)
+    k = tl.arange(0, IB * DI)
+    i, d = tl.program_id(1) * IB + k // DI, k % DI
+    inputs = tl.program_id(1) * IB + tl.arange(0, IB)
+    w = _load_weights(w_ptr, j, o, i, d, I, O, D)
+    dw = tl.zeros((DO, IB * DI), tl.float32)
+    for block in range(BLOCKS):
+        rows = block * BB + tl.arange(0, BB)
+        u = _load_inputs(u_ptr, rows, i, d, B, I, D)
+        g = _load_outputs(g_ptr, rows, j, o, B, J, O)
+        if EVEN:
+            dw += _dot(tl.trans(g), SHARE * u.to(tl.float32), PREC, HALF)
+        else:
+            a = _load_inputs(a_ptr, rows, i, d, B, I, D)
+            v = _load_outputs(v_ptr, rows, j, o, B, J, O)
+            b = _logits(v, w, a, w_ptr, j, i, d, I, O, D, COSINE, BB, IB, DI, PREC, HALF)
+            c = _coefficients(b, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS)
+            dw += _dot(tl.trans(g), _along_dim(c, BB, IB, DI) * u.to(tl.float32), PREC, HALF)
+            if ALL:
+                gw = _dot(g, w, PREC, HALF)
+                slope = _slopes(c, gw, u, total_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS, BB, IB, DI)
+                dw += _dot(tl.trans(v), _along_dim(slope, BB, IB, DI) * u.to(tl.float32), PREC, HALF)
+    at = ((i[None, :].to(tl.int64) + j * I) * O + o[:, None]) * D + d[None, :]
+    tl.store(dw_ptr + at, dw, mask=(o < O)[:, None] & ((i < I) & (d < D))[None, :])

@@ -1,0 +1,144 @@
+"""Laws of the fused kernels: they mean what the reference means. Without a GPU Triton's interpreter runs them."""
+
+from __future__ import annotations
+
+import os
+from itertools import product
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from gencaps.primitives.routing import Agreement, Gradient, Over, route
+from gencaps.primitives.routing_backend import choose
+from gencaps.primitives.routing_reference import route_reference
+from tests.helpers import refused
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+if DEVICE == "cpu":
+    os.environ["TRITON_INTERPRET"] = "1"  # read when the kernels are first imported
+triton = pytest.importorskip("triton", reason="Triton is not installed")
+
+CHOICES: list[tuple[Agreement, Over, Gradient]] = [
+    one for one in product(("dot", "cosine"), ("outputs", "inputs"), ("last", "all")) if one[::2] != ("cosine", "all")
+]
+choices = pytest.mark.parametrize(("agreement", "over", "gradient"), CHOICES)
+
+
+def problem(
+    batch: int, caps_in: int, caps_out: int, dim_out: int, dim_in: int, seed: int = 0
+) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    u = torch.randn(batch, caps_in, dim_in, generator=generator)
+    weight = torch.randn(caps_out, caps_in, dim_out, dim_in, generator=generator) * 0.3
+    g = torch.randn(batch, caps_out, dim_out, generator=generator)
+    return u.to(DEVICE), weight.to(DEVICE), g.to(DEVICE)
+
+
+def apart(found: Tensor, wanted: Tensor) -> float:
+    """Gives the distance of two tensors, relative to the length of the second."""
+    return ((found.double() - wanted.double()).norm() / wanted.double().norm().clamp(min=1e-12)).item()
+
+
+def both(
+    u: Tensor, weight: Tensor, g: Tensor, iterations: int, agreement: Agreement, over: Over, gradient: Gradient
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Gives outputs and gradients of the kernels and of the reference, which has float64."""
+    results = []
+    for fused in (True, False):
+        a, w = (x.detach().to(x.dtype if fused else torch.float64).requires_grad_() for x in (u, weight))
+        how = {"agreement": agreement, "over": over, "gradient": gradient}
+        v = route(a, w, iterations, **how, backend="fused") if fused else route_reference(a, w, iterations, **how).v
+        results.append([v, *torch.autograd.grad(v, (a, w), g.to(v.dtype))])
+    return results[0], results[1]
+
+
+@choices
+@pytest.mark.parametrize("iterations", [1, 2, 3])
+def test_kernels_equal_the_reference(agreement: Agreement, over: Over, gradient: Gradient, iterations: int) -> None:
+    found, wanted = both(*problem(5, 9, 3, 4, 3), iterations, agreement, over, gradient)
+    assert max(map(apart, found, wanted)) < 1e-5
+
+
+@choices
+def test_sizes_beyond_one_tile(agreement: Agreement, over: Over, gradient: Gradient) -> None:
+    """Several blocks of pictures and several chunks of input capsules, none of them full."""
+    found, wanted = both(*problem(70, 45, 2, 5, 8), 3, agreement, over, gradient)
+    assert max(map(apart, found, wanted)) < 1e-5
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    sizes=st.tuples(*(st.integers(1, most) for most in (20, 40, 5, 18, 9))),
+    choice=st.sampled_from(CHOICES),
+    iterations=st.integers(1, 3),
+    seed=st.integers(0, 99),
+)
+def test_any_sizes(
+    sizes: tuple[int, int, int, int, int], choice: tuple[Agreement, Over, Gradient], iterations: int, seed: int
+) -> None:
+    found, wanted = both(*problem(*sizes, seed), iterations, *choice)
+    # a gradient that cancels to nothing has no relative error: it is set against the whole
+    whole = max(x.norm().item() for x in wanted)
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert (ours.double() - theirs).norm().item() < 2e-5 * max(theirs.norm().item(), 1e-3 * whole)
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="Triton's interpreter multiplies no bfloat16")
+@pytest.mark.parametrize("over", ["outputs", "inputs"])
+def test_half_precision_adds_up_in_float32(over: Over) -> None:
+    u, weight, g = problem(16, 64, 3, 8, 8)
+    u, weight = u.bfloat16(), weight.bfloat16()
+    found, wanted = both(u, weight, g, 3, "dot", over, "last")
+    assert found[0].dtype == torch.bfloat16
+    assert max(map(apart, found, wanted)) < 2e-2
+
+
+@pytest.mark.parametrize("over", ["outputs", "inputs"])
+def test_large_logits_neither_overflow_nor_lose_the_winner(over: Over) -> None:
+    u, weight, g = problem(4, 12, 3, 4, 4)
+    found, wanted = both(30 * u, 30 * weight, g, 3, "dot", over, "last")
+    assert all(torch.isfinite(x).all() for x in found)
+    assert apart(found[0], wanted[0]) < 1e-3
+
+
+def test_zero_capsules_give_zero_and_finite_gradients() -> None:
+    u, weight, g = problem(3, 6, 2, 4, 4)
+    for agreement in ("dot", "cosine"):
+        a, w = torch.zeros_like(u).requires_grad_(), weight.clone().requires_grad_()
+        v = route(a, w, 3, agreement=agreement, backend="fused")
+        assert not v.any()
+        assert all(torch.isfinite(x).all() for x in torch.autograd.grad(v, (a, w), g))
+
+
+def test_two_runs_agree_bit_for_bit() -> None:
+    u, weight, g = problem(20, 50, 3, 6, 8)
+    first, second = (both(u, weight, g, 3, "dot", "outputs", "last")[0] for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_operator_obeys_torchs_rules() -> None:
+    from gencaps.primitives.routing_fused import routed_sum
+
+    u, weight, _ = problem(4, 6, 2, 3, 4)
+    v = torch.randn(4, 2, 3, device=DEVICE)
+    for over_outputs in (True, False):
+        torch.library.opcheck(
+            routed_sum,
+            (u.requires_grad_(), u, weight.requires_grad_(), v.requires_grad_(), over_outputs, False, False, True),
+            test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),
+        )
+
+
+def test_what_the_kernels_lack_is_left_to_plain_torch() -> None:
+    u, weight, _ = problem(2, 3, 2, 2, 2)
+    assert choose(u, weight, "cosine", "all") == "plain"
+    assert choose(u.double(), weight, "dot", "last") == "plain"
+    assert choose(u, weight, "dot", "last") == ("fused" if DEVICE == "cuda" else "plain")
+    assert choose(u, weight, "dot", "last", "plain") == "plain"
+    assert choose(u, weight, "dot", "last", "fused") == "fused"
+    refused(lambda: choose(u.double(), weight, "dot", "last", "fused"), "fused", "float64", "auto")
+    refused(lambda: choose(u, weight, "cosine", "all", "fused"), "cosine", "auto")
+    refused(lambda: choose(u, weight, "dot", "last", "fusd"), "fusd", "fused")
