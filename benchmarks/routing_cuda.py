@@ -127,9 +127,7 @@ def rates() -> dict[str, float]:
 
 def least_ms(sizes: Sizes, rate: dict[str, float]) -> dict[str, float]:
     """Gives the least time: u, W read and v written, twice that back; and the products that recompute the votes."""
-    moved = 4 * (
-        sizes.batch * sizes.caps_in * sizes.dim_in + sizes.caps_out * sizes.caps_in * sizes.dim_in * sizes.dim_out
-    )
+    moved = 4 * sizes.caps_in * sizes.dim_in * (sizes.batch + sizes.caps_out * sizes.dim_out)
     product = 2 * sizes.batch * sizes.caps_in * sizes.caps_out * sizes.dim_in * sizes.dim_out
     # sums of every round and logits of all but the first, twice (for the log-sum-exp); three products back, logits once
     products = product * (sizes.rounds + 2 * (sizes.rounds - 1) + 4)

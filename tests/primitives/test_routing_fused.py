@@ -134,9 +134,10 @@ def test_operator_obeys_torchs_rules() -> None:
 
 def test_what_the_kernels_lack_is_left_to_plain_torch() -> None:
     u, weight, _ = problem(2, 3, 2, 2, 2)
-    assert choose(u, weight, "cosine", "all") == "plain"
-    assert choose(u.double(), weight, "dot", "last") == "plain"
-    assert choose(u, weight, "dot", "last") == ("fused" if DEVICE == "cuda" else "plain")
+    assert choose(u, weight, "cosine", "all", "auto") == "plain"
+    assert choose(u.double(), weight, "dot", "last", "auto") == "plain"
+    assert choose(u, weight, "dot", "last", "auto") == ("fused" if DEVICE == "cuda" else "plain")
+    assert choose(u, weight, "dot", "last") == "plain"
     assert choose(u, weight, "dot", "last", "plain") == "plain"
     assert choose(u, weight, "dot", "last", "fused") == "fused"
     refused(lambda: choose(u.double(), weight, "dot", "last", "fused"), "fused", "float64", "auto")
