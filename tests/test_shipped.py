@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -48,7 +49,7 @@ def faces(n: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def test_faces_reads_faces_that_it_never_saw() -> None:
     x, y = faces(60)
-    model = gencaps.load("faces", "cpu").model
+    model: Any = gencaps.load("faces", "cpu").model
     with torch.no_grad():
         assert (model.classify(x).label == y).float().mean() > 0.98
         assert (model.reconstruct(x) - x).square().mean() < 0.004
@@ -57,7 +58,7 @@ def test_faces_reads_faces_that_it_never_saw() -> None:
 def test_an_edit_of_faces_changes_its_place_and_little_else() -> None:
     """Where each attribute may show is known, so the change can be looked for there."""
     x, y = faces(30)
-    model = gencaps.load("faces", "cpu").model
+    model: Any = gencaps.load("faces", "cpu").model
     nuisance = synthetic.sample(30, 12345).nuisance
     with torch.no_grad():
         before = model.reconstruct(x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from itertools import product
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 from gencaps.primitives.routing import Agreement, Gradient, Over, route
 from gencaps.primitives.routing_backend import choose
 from gencaps.primitives.routing_reference import route_reference
+from gencaps.primitives.squash import squash
 from tests.helpers import refused
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -24,6 +26,7 @@ triton = pytest.importorskip("triton", reason="Triton is not installed")
 CHOICES: list[tuple[Agreement, Over, Gradient]] = [
     one for one in product(("dot", "cosine"), ("outputs", "inputs"), ("last", "all")) if one[::2] != ("cosine", "all")
 ]
+RULES = ("test_schema", "test_autograd_registration", "test_faketensor")
 choices = pytest.mark.parametrize(("agreement", "over", "gradient"), CHOICES)
 
 
@@ -49,7 +52,7 @@ def both(
     results = []
     for fused in (True, False):
         a, w = (x.detach().to(x.dtype if fused else torch.float64).requires_grad_() for x in (u, weight))
-        how = {"agreement": agreement, "over": over, "gradient": gradient}
+        how: dict[str, Any] = {"agreement": agreement, "over": over, "gradient": gradient}
         v = route(a, w, iterations, **how, backend="fused") if fused else route_reference(a, w, iterations, **how).v
         results.append([v, *torch.autograd.grad(v, (a, w), g.to(v.dtype))])
     return results[0], results[1]
@@ -119,8 +122,20 @@ def test_two_runs_agree_bit_for_bit() -> None:
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-def test_operator_obeys_torchs_rules() -> None:
-    from gencaps.primitives.routing_fused import routed_sum
+def test_squash_and_its_gradient_far_from_and_near_to_zero() -> None:
+    """Lengths 0, 1e-12, 1 and 1e12, where squares leave the number range."""
+    from gencaps.primitives.routing_fused import through_squash
+
+    s = torch.randn(4, 3, 5, generator=torch.Generator().manual_seed(0)).to(DEVICE)
+    s = s / s.norm(dim=-1, keepdim=True) * torch.tensor([0.0, 1e-12, 1.0, 1e12], device=DEVICE)[:, None, None]
+    g = torch.randn(4, 3, 5, generator=torch.Generator().manual_seed(1)).to(DEVICE)
+    exact = s.double().requires_grad_()
+    (wanted,) = torch.autograd.grad(squash(exact), exact, g.double())
+    torch.testing.assert_close(through_squash(s, g).double(), wanted, rtol=1e-4, atol=1e-30)
+
+
+def test_operators_obey_torchs_rules() -> None:
+    from gencaps.primitives.routing_fused import routed, routed_sum
 
     u, weight, _ = problem(4, 6, 2, 3, 4)
     v = torch.randn(4, 2, 3, device=DEVICE)
@@ -128,8 +143,9 @@ def test_operator_obeys_torchs_rules() -> None:
         torch.library.opcheck(
             routed_sum,
             (u.requires_grad_(), u, weight.requires_grad_(), v.requires_grad_(), over_outputs, False, False, True),
-            test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),
+            test_utils=RULES,
         )
+        torch.library.opcheck(routed, (u, u, weight, 3, over_outputs, False), test_utils=RULES)
 
 
 def test_what_the_kernels_lack_is_left_to_plain_torch() -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-import triton  # pyright: ignore[reportMissingImports] (an extra)
 from jaxtyping import Float
 from torch import Tensor
 
@@ -18,6 +17,8 @@ Weights = Float[Tensor, "caps_out caps_in dim_out dim_in"]
 Outputs = Float[Tensor, "batch caps_out dim_out"]
 LEAST = 16
 """The least side of a matrix that tensor cores multiply."""
+CAPSULES = 32
+"""Output capsules that one program settles."""
 PROGRAMS = 1024
 """How many programs a kernel should have at least, to keep every processor of a large GPU busy."""
 
@@ -36,6 +37,15 @@ def _load_kernels() -> Any:
 kernels = _load_kernels()
 
 
+def _parts(whole: int, part: int) -> int:
+    return -(-whole // part)
+
+
+def _padded(size: int) -> int:
+    """Gives the next power of two."""
+    return 1 << (size - 1).bit_length()
+
+
 class Plan(NamedTuple):
     """How a problem is cut into tiles."""
 
@@ -51,17 +61,17 @@ class Plan(NamedTuple):
     def of(cls, u: Tensor, weight: Tensor) -> Plan:
         """Cuts tiles of 64 pictures by 128 numbers of input capsules, smaller where there are fewer."""
         (batch, caps_in, dim_in), (caps_out, _, dim_out, _) = u.shape, weight.shape
-        di, do = triton.next_power_of_2(dim_in), max(LEAST, triton.next_power_of_2(dim_out))
-        bb = min(64, max(LEAST, triton.next_power_of_2(batch)))
-        ib = max(1, LEAST // di, min(128 // di, triton.next_power_of_2(caps_in)))
-        tiles = triton.cdiv(caps_in, ib)
-        chunks = min(tiles, max(1, triton.cdiv(PROGRAMS, triton.cdiv(batch, bb) * caps_out)))
-        per_chunk = triton.cdiv(tiles, chunks)
+        di, do = _padded(dim_in), max(LEAST, _padded(dim_out))
+        bb = min(64, max(LEAST, _padded(batch)))
+        ib = max(1, LEAST // di, min(128 // di, _padded(caps_in)))
+        tiles = _parts(caps_in, ib)
+        chunks = min(tiles, max(1, _parts(PROGRAMS, _parts(batch, bb) * caps_out)))
+        per_chunk = _parts(tiles, chunks)
         return cls(
             (batch, caps_in, caps_out, dim_out, dim_in),
             {"BB": bb, "IB": ib, "DI": di, "DO": do},
             per_chunk,
-            triton.cdiv(tiles, per_chunk),
+            _parts(tiles, per_chunk),
         )
 
     @property
@@ -81,17 +91,22 @@ class Plan(NamedTuple):
     @property
     def by_tile(self) -> tuple[int, int]:
         """The grid of a kernel that runs over the output capsules itself."""
-        return triton.cdiv(self.sizes[0], self.blocks["BB"]), triton.cdiv(self.sizes[1], self.blocks["IB"])
+        return _parts(self.sizes[0], self.blocks["BB"]), _parts(self.sizes[1], self.blocks["IB"])
 
     @property
     def by_chunk(self) -> tuple[int, int, int]:
         """The grid of a kernel that runs over a chunk of the input capsules."""
-        return triton.cdiv(self.sizes[0], self.blocks["BB"]), self.sizes[2], self.chunks
+        return _parts(self.sizes[0], self.blocks["BB"]), self.sizes[2], self.chunks
+
+    @property
+    def by_capsule(self) -> tuple[int]:
+        """The grid of a kernel that runs over output capsules alone."""
+        return (_parts(self.sizes[0] * self.sizes[2], CAPSULES),)
 
     @property
     def by_weight(self) -> tuple[int, int]:
         """The grid of a kernel that runs over the pictures."""
-        return self.sizes[2], triton.cdiv(self.sizes[1], self.blocks["IB"])
+        return self.sizes[2], _parts(self.sizes[1], self.blocks["IB"])
 
 
 def _precision(u: Tensor) -> dict[str, Any]:
@@ -102,6 +117,43 @@ def _precision(u: Tensor) -> dict[str, Any]:
 
 def _empty(like: Tensor, *shape: int) -> Tensor:
     return torch.empty(shape, dtype=torch.float32, device=like.device)
+
+
+def _round(
+    plan: Plan,
+    how: dict[str, Any],
+    u: Tensor,
+    compared: Tensor,
+    weight: Tensor,
+    v: Tensor,
+    over_outputs: bool,
+    even: bool,
+) -> tuple[Tensor, Tensor]:
+    """Runs the kernels of one round: the weighted sums in chunks, and the logits' log-sum-exp."""
+    batch, caps_in, caps_out, dim_out, _ = plan.sizes
+    lse = _empty(u, 0) if even else _empty(u, batch, caps_in if over_outputs else caps_out)
+    if over_outputs and not even:
+        kernels.log_sums_over_outputs[plan.by_tile](compared, weight, v, lse, *plan.extent, **how)
+    elif not even:
+        parts = _empty(u, plan.chunks, batch, caps_out)
+        kernels.log_sums_over_inputs[plan.by_chunk](compared, weight, v, parts, *plan.extent, TILES=plan.tiles, **how)
+        lse = parts.logsumexp(0)
+    part = _empty(u, plan.chunks, batch, caps_out, dim_out)
+    kernels.weighted_sums[plan.by_chunk](
+        u, compared, weight, v, lse, v, lse, part, *plan.extent, plan.share(over_outputs), TILES=plan.tiles,
+        EVEN=even, SLOPES=False, OVER_OUTPUTS=over_outputs, **how,
+    )  # fmt: skip
+    return part, lse
+
+
+def _settle(plan: Plan, part: Tensor, v: Tensor | None, *, direction: bool) -> tuple[Tensor, Tensor]:
+    """Gives s, and its squash or direction added to v."""
+    s, out = torch.empty_like(part[0]), torch.empty_like(part[0])
+    kernels.settle[plan.by_capsule](
+        part, s if v is None else v, s, out, plan.sizes[0] * plan.sizes[2],
+        CHUNKS=plan.chunks, O=plan.sizes[3], DO=plan.blocks["DO"], R=CAPSULES, DIRECTION=direction, ADD=v is not None,
+    )  # fmt: skip
+    return s, out
 
 
 _CHOICES = "bool over_outputs, bool cosine, bool even, bool through"
@@ -129,20 +181,8 @@ def routed_sum(
         through: lets gradients run through the coefficients, to v too; not for the cosine.
     """
     plan = Plan.of(u, weight)
-    batch, caps_in, caps_out, dim_out, _ = plan.sizes
     how = {**plan.constants, **_precision(u), "COSINE": cosine}
-    lse = _empty(u, 0) if even else _empty(u, batch, caps_in if over_outputs else caps_out)
-    if over_outputs and not even:
-        kernels.log_sums_over_outputs[plan.by_tile](compared, weight, v, lse, *plan.extent, **how)
-    elif not even:
-        parts = _empty(u, plan.chunks, batch, caps_out)
-        kernels.log_sums_over_inputs[plan.by_chunk](compared, weight, v, parts, *plan.extent, TILES=plan.tiles, **how)
-        lse = parts.logsumexp(0)
-    part = _empty(u, plan.chunks, batch, caps_out, dim_out)
-    kernels.weighted_sums[plan.by_chunk](
-        u, compared, weight, v, lse, v, lse, part, *plan.extent, plan.share(over_outputs), TILES=plan.tiles,
-        EVEN=even, SLOPES=False, OVER_OUTPUTS=over_outputs, **how,
-    )  # fmt: skip
+    part, lse = _round(plan, how, u, compared, weight, v, over_outputs, even)
     return part.sum(0), lse
 
 
@@ -213,6 +253,69 @@ def _gradients(ctx: Any, g: Tensor, _: Tensor) -> tuple[Any, ...]:
 routed_sum.register_autograd(_gradients, setup_context=_remember)
 
 
+@torch.library.custom_op(
+    "gencaps::routed",
+    mutates_args=(),
+    schema="(Tensor u, Tensor compared, Tensor weight, int rounds, bool over_outputs, bool cosine) "
+    "-> (Tensor, Tensor, Tensor, Tensor)",
+)
+def routed(
+    u: Tensor, compared: Tensor, weight: Tensor, rounds: int, over_outputs: bool, cosine: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Runs all rounds, with the coefficients of the last held fixed for the gradient.
+
+    Gives ``v = squash(s)``, and what the gradient needs: s, V before the last round, and the log-sum-exp.
+    """
+    plan = Plan.of(u, weight)
+    how = {**plan.constants, **_precision(u), "COSINE": cosine}
+    so_far = torch.zeros(u.shape[0], weight.shape[0], weight.shape[2], dtype=torch.float32, device=u.device)
+    for done in range(rounds - 1):
+        part, _ = _round(plan, how, u, compared, weight, so_far, over_outputs, done == 0)
+        so_far = _settle(plan, part, so_far, direction=cosine)[1]
+    part, lse = _round(plan, how, u, compared, weight, so_far, over_outputs, rounds == 1)
+    s, v = _settle(plan, part, None, direction=False)
+    return v, s, so_far, lse
+
+
+@routed.register_fake
+def _(u, compared, weight, rounds, over_outputs, cosine):
+    batch, (caps_out, caps_in, dim_out, _) = u.shape[0], weight.shape
+    lse = _empty(u, 0) if rounds == 1 else _empty(u, batch, caps_in if over_outputs else caps_out)
+    return *(_empty(u, batch, caps_out, dim_out) for _ in range(3)), lse
+
+
+@torch.library.custom_op("gencaps::through_squash", mutates_args=(), schema="(Tensor s, Tensor g) -> Tensor")
+def through_squash(s: Tensor, g: Tensor) -> Tensor:
+    """Gives what reaches s from g, what reaches squash(s)."""
+    out, (batch, caps_out, dim_out) = torch.empty_like(s), s.shape
+    capsules = batch * caps_out
+    grid, padded = (_parts(capsules, CAPSULES),), max(LEAST, _padded(dim_out))
+    kernels.through_squash[grid](s, g, out, capsules, O=dim_out, DO=padded, R=CAPSULES)
+    return out
+
+
+@through_squash.register_fake
+def _(s, g):
+    return torch.empty_like(s)
+
+
+def _remember_all(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    u, compared, weight, ctx.rounds, ctx.over_outputs, ctx.cosine = inputs
+    ctx.save_for_backward(u, compared, weight, *output[1:])
+
+
+def _gradients_of_last(ctx: Any, g: Tensor, *_: Tensor) -> tuple[Any, ...]:
+    u, compared, weight, s, so_far, lse = ctx.saved_tensors
+    reaching = through_squash(s, g.contiguous())
+    du, dw, _ = routed_sum_gradients(
+        u, compared, weight, so_far, s, lse, reaching, ctx.over_outputs, ctx.cosine, ctx.rounds == 1, False
+    )
+    return du, None, dw, None, None, None
+
+
+routed.register_autograd(_gradients_of_last, setup_context=_remember_all)
+
+
 def route_fused(
     u: Inputs, weight: Weights, iterations: int, *, cosine: bool, over_outputs: bool, through: bool
 ) -> Outputs:
@@ -222,12 +325,10 @@ def route_fused(
     """
     u, weight = u.contiguous(), weight.contiguous()
     compared = direction(u.detach().float()).to(u.dtype) if cosine else u
-    v = u.new_zeros(u.shape[0], weight.shape[0], weight.shape[2], dtype=torch.float32)
-    s = v
+    if not through:
+        return routed(u, compared, weight, iterations, over_outputs, cosine)[0]
+    v = s = u.new_zeros(u.shape[0], weight.shape[0], weight.shape[2], dtype=torch.float32)
     for done in range(iterations):
-        last = done == iterations - 1
-        with torch.set_grad_enabled(torch.is_grad_enabled() and (through or last)):
-            s, _ = routed_sum(u, compared, weight, v, over_outputs, cosine, done == 0, through)
-            if not last:
-                v = v + (direction(s) if cosine else squash(s))
+        s, _ = routed_sum(u, compared, weight, v, over_outputs, cosine, done == 0, True)
+        v = v + (direction(s) if cosine else squash(s))
     return squash(s)

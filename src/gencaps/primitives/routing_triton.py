@@ -299,3 +299,59 @@ def to_weights(
                 dw += _dot(tl.trans(v), _along_dim(slope, BB, IB, DI) * u.to(tl.float32), PREC, HALF)
     at = ((i[None, :].to(tl.int64) + j * I) * O + o[:, None]) * D + d[None, :]
     tl.store(dw_ptr + at, dw, mask=(o < O)[:, None] & ((i < I) & (d < D))[None, :])
+
+
+@triton.jit
+def settle(
+    part_ptr, v_ptr, s_ptr, out_ptr, N,
+    CHUNKS: tl.constexpr, O: tl.constexpr, DO: tl.constexpr, R: tl.constexpr,
+    DIRECTION: tl.constexpr, ADD: tl.constexpr,
+):  # fmt: skip
+    """Adds the chunks up to s and gives its squash, (Sabour et al., 2017), Eq. (1), or its direction; added to V."""
+    rows, o = tl.program_id(0) * R + tl.arange(0, R), tl.arange(0, DO)
+    at = rows[:, None].to(tl.int64) * O + o[None, :]
+    there = (rows < N)[:, None] & (o < O)[None, :]
+    s = tl.zeros((R, DO), tl.float32)
+    for chunk in range(CHUNKS):
+        s += tl.load(part_ptr + at + chunk * N * O, mask=there, other=0.0)
+    tl.store(s_ptr + at, s, mask=there)
+    # scaled by the largest number, so that no square leaves the number range
+    largest = tl.max(tl.abs(s), 1)
+    scale = tl.where(largest > 0, largest, 1.0)
+    scaled = s / scale[:, None]
+    n = scale * tl.sqrt(tl.sum(scaled * scaled, 1))
+    if DIRECTION:
+        factor = 1 / tl.maximum(n, 1.1920929e-07)
+    else:
+        r = tl.where(n > 1, 1 / tl.maximum(n, 1.0), n)  # n / (1 + n^2) is the same for n and 1 / n
+        factor = r / (1 + r * r)
+    out = s * factor[:, None]
+    if ADD:
+        out += tl.load(v_ptr + at, mask=there, other=0.0)
+    tl.store(out_ptr + at, out, mask=there)
+
+
+@triton.jit
+def through_squash(
+    s_ptr, g_ptr, out_ptr, N,
+    O: tl.constexpr, DO: tl.constexpr, R: tl.constexpr,
+):  # fmt: skip
+    """Gives what reaches s from what reaches squash(s) = f(n) s: ``f g + (f' / n) (g . s) s``, f = n / (1 + n^2)."""
+    rows, o = tl.program_id(0) * R + tl.arange(0, R), tl.arange(0, DO)
+    at = rows[:, None].to(tl.int64) * O + o[None, :]
+    there = (rows < N)[:, None] & (o < O)[None, :]
+    s = tl.load(s_ptr + at, mask=there, other=0.0)
+    g = tl.load(g_ptr + at, mask=there, other=0.0)
+    largest = tl.max(tl.abs(s), 1)
+    scale = tl.where(largest > 0, largest, 1.0)
+    scaled = s / scale[:, None]
+    norm = tl.sqrt(tl.sum(scaled * scaled, 1))
+    n = scale * norm
+    r = tl.where(n > 1, 1 / tl.maximum(n, 1.0), n)
+    f = r / (1 + r * r)
+    # f' n = f (1 - n^2) / (1 + n^2), which changes its sign alone between n and 1 / n
+    turn = (1 - r * r) / (1 + r * r)
+    slope = f * tl.where(n > 1, -turn, turn)
+    unit = scaled / tl.where(norm > 0, norm, 1.0)[:, None]
+    along = tl.sum(g * unit, 1)
+    tl.store(out_ptr + at, f[:, None] * g + (slope * along)[:, None] * unit, mask=there)

@@ -133,7 +133,7 @@ def test_discriminator_moves_real_up_to_one_and_fakes_down_to_zero() -> None:
         model = make(PLAIN, **GAME)
         assert model.discriminator is not None
         for look in model.discriminator.looks:
-            nn.init.constant_(look.verdict.bias, 0.5)  # pyright: ignore[reportArgumentType]
+            nn.init.constant_(look.verdict.bias, 0.5)  # pyright: ignore[reportArgumentType, reportAttributeAccessIssue]
         fakes = model.generate(Y, Noise(9))
         shown = x if term == "real" else fakes
         before = verdict(model, shown)

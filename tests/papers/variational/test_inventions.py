@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -154,8 +155,8 @@ def test_edits_draw_the_same_numbers_for_both_players() -> None:
 
 @pytest.mark.parametrize("name", ["reading_weight", "style_weight"])
 def test_a_second_teacher_needs_a_painter(name: str) -> None:
-    refused(lambda: VariationalConfig(recon_weight=0.0, **{name: 1.0}), f"model.{name}", "recon_weight")
-    refused(lambda: VariationalConfig(**{name: -1.0}), f"model.{name} is -1.0")
+    refused(lambda: replace(VariationalConfig(recon_weight=0.0), **{name: 1.0}), f"model.{name}", "recon_weight")
+    refused(lambda: replace(VariationalConfig(), **{name: -1.0}), f"model.{name} is -1.0")
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1])
