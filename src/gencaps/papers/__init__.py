@@ -6,4 +6,5 @@ from __future__ import annotations
 # so that asking for help does not wait for it.
 PAPERS: dict[str, tuple[str, str]] = {
     "variational": ("model.VariationalCapsules", "config.VariationalConfig"),
+    "product_of_experts": ("model.ProductOfExperts", "config.ProductOfExpertsConfig"),
 }
