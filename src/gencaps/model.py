@@ -174,6 +174,23 @@ class Samples(Protocol):
 
 
 @runtime_checkable
+class Draws(Protocol):
+    """Paints from one capsule alone, on the whole sphere of its directions or on the half that training visits."""
+
+    @property
+    def experts(self) -> int: ...
+
+    def draw(self, capsule: Integer[Tensor, "batch"], noise: Noise, domain: Any = ...) -> Pictures: ...
+
+
+@runtime_checkable
+class Walks(Protocol):
+    """Walks along each axis of one capsule."""
+
+    def walk(self, capsule: int, steps: int) -> Float[Tensor, "dim steps channels height width"]: ...
+
+
+@runtime_checkable
 class Scores(Protocol):
     """Says how likely each picture is a real one, 0 to 1."""
 
@@ -216,6 +233,8 @@ ABILITIES: dict[str, type] = {
     "reconstruct": Reconstructs,
     "generate": Generates,
     "sample": Samples,
+    "draw": Draws,
+    "walk": Walks,
     "score": Scores,
     "edit": Edits,
     "resample": Resamples,

@@ -119,7 +119,7 @@ class ProductOfExperts(CapsuleModel):
         return _decayed(terms, layer.back, self.config.decay)
 
     def rebuild(self, x: Pictures) -> Float[Tensor, "batch"]:
-        """Gives the error of each picture after the autoencoder, some features left out. (Hauser, 2020), section 4.1."""
+        """Gives the error of each picture after the autoencoder with dropout. (Hauser, 2020), section 4.1."""
         logits = self.autoencoder.logits(self.autoencoder.code(x, dropping=True))
         return LIKELIHOODS[self.config.likelihood](logits.float(), x)
 
@@ -179,7 +179,7 @@ class ProductOfExperts(CapsuleModel):
     # --- answers
 
     def below(self, x: Pictures, place: int) -> Lower:
-        """Gives the squashed capsules that a layer sees: the first are cut from the code. (Hauser, 2020), section 4.1."""
+        """Gives the squashed capsules that a layer sees, the first cut from the code. (Hauser, 2020), section 4.1."""
         capsules = squash(self.autoencoder.cut(self.autoencoder.code(x)).float())
         for layer in self.layers[:place]:
             capsules = layer.encode(capsules).v
@@ -209,6 +209,11 @@ class ProductOfExperts(CapsuleModel):
             pose = squash(self.config.dim**0.5 * direction(pose)) * fired.unsqueeze(-1)
         return self.paint(pose)
 
+    @property
+    def experts(self) -> int:
+        """How many capsules there are to draw from: those of the top layer."""
+        return self.config.capsules[-1]
+
     def draw(self, capsule: Integer[Tensor, "batch"], noise: Noise, domain: Domain = "restricted") -> Pictures:
         """Paints from one capsule each, drawn from N(0, I), the others zero. (Hauser, 2020), section 4.2.
 
@@ -221,11 +226,11 @@ class ProductOfExperts(CapsuleModel):
         z = noise.normal(len(capsule), self.config.dim)
         if domain == "restricted":
             z = into_half(z, self._layer(-1).mean_direction[capsule])
-        return self.paint(alone(squash(z), capsule, self.config.capsules[-1]))
+        return self.paint(alone(squash(z), capsule, self.experts))
 
     def sample(self, n: int, noise: Noise) -> Pictures:
         """Paints n new pictures, from each capsule in turn, in the restricted domain."""
-        return self.draw(torch.arange(n, device=self.device) % self.config.capsules[-1], noise)
+        return self.draw(torch.arange(n, device=self.device) % self.experts, noise)
 
     def walk(self, capsule: int, steps: int, reach: float = 3.0) -> Float[Tensor, "dim steps channels height width"]:
         """Walks through one capsule's mean training direction along each of its axes, ``reach`` to either side."""
@@ -236,7 +241,7 @@ class ProductOfExperts(CapsuleModel):
         )
         z = (middle + shift).flatten(0, 1)
         which = torch.full((len(z),), capsule, device=device)
-        return self.paint(alone(squash(z), which, self.config.capsules[-1])).unflatten(0, (dim, steps))
+        return self.paint(alone(squash(z), which, self.experts)).unflatten(0, (dim, steps))
 
     def interpolate(
         self, start: Pictures, end: Pictures, steps: int, only: Tensor | None = None

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from gencaps.papers.product_of_experts.layer import Coefficients, Lower, Upper, down, up
+from gencaps.papers.product_of_experts.layer import Lower, Upper, down, up
 from gencaps.primitives.squash import length, squash
 
 Back = Float[Tensor, "caps_in caps_out dim_in dim_out"]
@@ -22,8 +22,8 @@ def _pull(z: Lower) -> Lower:
 def back_rule(z: Lower, x: Upper, back: Back, e: Float[Tensor, "batch caps_in caps_out"]) -> One:
     """Gives a loss whose gradient is minus the paper's update of U, data minus model. (Hauser, 2020), section 4.1.
 
-    ``2 e_ji (z_i x_j / (1 + ||z_i||^2) - z~_i x~_j / (1 + ||z~_i||^2))`` with ``z~_i = sum_j e_ji U_ji x_j`` and ``x~_j =
-    squash(sum_i e_ji U_ji^T z~_i)``, all of them held fixed.
+    ``2 e_ji (z_i x_j / (1 + ||z_i||^2) - z~_i x~_j / (1 + ||z~_i||^2))`` with ``z~_i = sum_j e_ji U_ji x_j`` and
+    ``x~_j = squash(sum_i e_ji U_ji^T z~_i)``, all of them held fixed.
 
     Args:
         z: the capsules below as the data has them, before squashing.
