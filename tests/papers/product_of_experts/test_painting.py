@@ -9,7 +9,7 @@ import torch
 
 from gencaps.papers.product_of_experts.domain import alone, check_domain, into_half
 from gencaps.papers.product_of_experts.moments import moment_gap
-from gencaps.papers.product_of_experts.painting import back_rule, best_alone, paint_alone, share_alone
+from gencaps.papers.product_of_experts.painting import back_rule, best_alone, paint_alone
 from gencaps.primitives.squash import squash, unsquash
 from tests.helpers import refused
 from tests.papers.product_of_experts.helpers import layer, normal
@@ -39,7 +39,7 @@ def test_the_share_of_a_capsule_alone_is_that_of_routing(iterations: int) -> Non
     made.back_iterations = iterations
     one = alone(squash(normal(5, 3)), torch.tensor([0, 1, 2, 3, 0]), 4)
     routed = made.route_back(one)
-    share = share_alone(4, iterations)
+    share = made.share_alone
     torch.testing.assert_close(routed.coefficients[1, :, 1], torch.full((6,), share, dtype=torch.float64))
     torch.testing.assert_close(unsquash(routed.v), paint_alone(one, made.back, share))
     if iterations == 2:
@@ -78,10 +78,16 @@ def test_an_unknown_domain_is_refused() -> None:
 
 
 def test_the_gap_of_moments_by_hand() -> None:
-    # two capsules of 1 number: E z z^T = [[2.5, 0], [0, 0.5]]; over I: 1.5, -0.5; (2.25 + 0.25) / 2
-    z = torch.tensor([[2.0, 0.0], [-1.0, 0.0], [2.0, 1.0], [1.0, -1.0]], dtype=torch.float64).unsqueeze(-1)
-    z[2, 1], z[3, 1] = 1.0, -2.0
-    flat = z[..., 0]
-    moment = flat.T @ flat / 4
-    torch.testing.assert_close(moment_gap(z), (moment - torch.eye(2)).square().sum() / 2)
-    assert moment_gap(torch.tensor([[[1.0], [1.0]], [[1.0], [-1.0]]])) == 0
+    # one capsule of 2 numbers that always points one way: d = sqrt(2) (1, 0), E d d^T = [[2, 0], [0, 0]];
+    # over I: 1 and -1, so (1 + 1) / 2
+    same = torch.tensor([[[3.0, 0.0]], [[0.1, 0.0]]])
+    torch.testing.assert_close(moment_gap(same), torch.tensor(1.0))
+    # pointing along each axis in turn it is even, whatever the lengths
+    even = torch.tensor([[[3.0, 0.0]], [[0.0, -0.1]]])
+    torch.testing.assert_close(moment_gap(even), torch.tensor(0.0))
+    # two capsules that always agree are not: E d1 d2^T = I beside the diagonal, 2 x 2 ones over 4
+    torch.testing.assert_close(moment_gap(even.repeat(1, 2, 1)), torch.tensor(1.0))
+
+
+def test_new_capsules_have_no_gap_of_moments() -> None:
+    assert moment_gap(normal(20_000, 3, 4)) < 0.01

@@ -45,12 +45,12 @@ class ProductOfExpertsConfig:
     decay: float = 0.0
     """l2 pull of W and U towards 0."""
     moment_weight: float = 0.0
-    """Weight that brings the second moment of each capsule before squashing to that of the N(0, I) it is drawn
+    """Weight of what brings the capsules' directions to the second moment of the N(0, I) that new ones are drawn
     from; the paper has none."""
     target: Literal["rule", "capsules", "pictures"] = "rule"
     """What U learns by: the paper's update rule, or the squared error of capsules, or the error of pictures."""
     alone_weight: float = 0.0
-    """Weight of the picture painted by the one capsule that paints it best, as each does when it is drawn from."""
+    """Weight of the error of the one capsule that by itself paints a picture best, as each paints when drawn from."""
     alone_noise: float = 0.0
     """Noise on that capsule before squashing, so that what is drawn elsewhere on the sphere is painted too."""
     experts_optimizer: Literal["adam", "adamw", "sgd"] = "sgd"

@@ -129,6 +129,15 @@ class ExpertLayer(nn.Module):
         """Routes capsules back; the coefficients are ``e_ji``."""
         return route_with_coefficients(x, self.back, self.back_iterations, agreement="cosine", over="inputs")
 
+    @property
+    def share_alone(self) -> float:
+        """The ``e_ji`` of the one capsule that is on where the others are zero.
+
+        Its vote agrees with the outcome wholly, so that each round but the last adds 1 to its logit; the others' cosine
+        is 0.
+        """
+        return 1 / (1 + (self.back.shape[1] - 1) * math.exp(1 - self.back_iterations))
+
     @torch.no_grad()
     def follow(self, x: Upper) -> None:
         """Adds a batch to the mean training direction of each capsule, whose half of the sphere training visits."""

@@ -7,6 +7,7 @@ from typing import NamedTuple, cast
 import torch
 from jaxtyping import Float, Integer
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from gencaps.errors import GencapsError
 from gencaps.model import (
@@ -25,7 +26,7 @@ from gencaps.papers.product_of_experts.config import ProductOfExpertsConfig
 from gencaps.papers.product_of_experts.domain import Domain, alone, check_domain, into_half
 from gencaps.papers.product_of_experts.layer import ExpertLayer, contrast, mix, up
 from gencaps.papers.product_of_experts.moments import moment_gap
-from gencaps.papers.product_of_experts.painting import back_rule, best_alone, paint_alone, share_alone
+from gencaps.papers.product_of_experts.painting import back_rule, best_alone, paint_alone
 from gencaps.primitives.likelihoods import LIKELIHOODS
 from gencaps.primitives.noise import Noise
 from gencaps.primitives.squash import direction, length, squash, unsquash
@@ -113,9 +114,10 @@ class ProductOfExperts(CapsuleModel):
         layer = self._layer(place)
         with torch.no_grad():
             above = layer.encode(below).v
-            layer.follow(above)
-        noise = step.noise.normal(len(x), self.config.dim) if self.config.alone_weight > 0 else None
-        terms = averaged(self.learn_back(x, below, above, noise, place), {"alone": self.config.alone_weight})
+            one = self._alone(unsquash(below), above, layer) if self.config.alone_weight > 0 else None
+            layer.follow(above if one is None else one)
+        noise = None if one is None else self.config.alone_noise * step.noise.normal(len(x), 1, self.config.dim)
+        terms = averaged(self.learn_back(x, below, above, one, noise, place), {"alone": self.config.alone_weight})
         return _decayed(terms, layer.back, self.config.decay)
 
     def rebuild(self, x: Pictures) -> Float[Tensor, "batch"]:
@@ -150,31 +152,33 @@ class ProductOfExperts(CapsuleModel):
         gap = moment_gap(up(below, layer.weight, c)) if config.moment_weight > 0 else data.new_zeros(())
         return data, model, gap, mixed
 
+    def _alone(self, z: Lower, above: Upper, layer: ExpertLayer) -> Upper:
+        """Keeps of each picture's capsules the one that by itself paints it best; the others become zero."""
+        which = best_alone(z, above, layer.back, layer.share_alone)
+        return above * F.one_hot(which, above.shape[1]).to(above.dtype).unsqueeze(-1)
+
     def learn_back(
-        self, x: Pictures, below: Lower, above: Upper, noise: Tensor | None, place: int
+        self, x: Pictures, below: Lower, above: Upper, one: Upper | None, noise: Tensor | None, place: int
     ) -> dict[str, Float[Tensor, "batch"]]:
-        """Gives what U learns by: the paper's rule or an error, and the error of the picture painted by one capsule."""
+        """Gives what U learns by: the paper's rule or an error, and the error of what one capsule paints alone."""
         layer, config = self._layer(place), self.config
-        z = unsquash(below)
         with torch.no_grad():
-            e = layer.route_back(above).coefficients
+            z, e = unsquash(below), layer.route_back(above).coefficients
         if config.target == "rule":
             terms = {"rule": back_rule(z, above, layer.back, e)}
-        elif config.target == "capsules":
-            terms = {"capsules": 0.5 * (up(above, layer.back, e) - z).square().sum((1, 2))}
         else:
-            terms = {"pictures": self._error(squash(up(above, layer.back, e)), x, place)}
-        if noise is not None:
-            share = share_alone(config.capsules[place], config.back_iterations)
-            with torch.no_grad():
-                which = best_alone(z, above, layer.back, share)
-                chosen = above.gather(1, which[:, None, None].expand(-1, 1, config.dim)).squeeze(1)
-                one = alone(squash(unsquash(chosen) + config.alone_noise * noise), which, config.capsules[place])
-            terms["alone"] = self._error(squash(paint_alone(one, layer.back, share)), x, place)
+            terms = {config.target: self._error(up(above, layer.back, e), z, x, place)}
+        if one is not None and noise is not None:
+            # of the length that new ones have, since only directions are drawn alike
+            drawn = config.dim**0.5 * direction(one) + noise * (one != 0)
+            terms["alone"] = self._error(paint_alone(squash(drawn), layer.back, layer.share_alone), z, x, place)
         return terms
 
-    def _error(self, below: Lower, x: Pictures, place: int) -> Float[Tensor, "batch"]:
-        return LIKELIHOODS[self.config.likelihood](self.logits(below, place), x)
+    def _error(self, painted: Lower, z: Lower, x: Pictures, place: int) -> Float[Tensor, "batch"]:
+        """Gives the error of capsules painted from above, as capsules or as pictures."""
+        if self.config.target == "pictures":
+            return LIKELIHOODS[self.config.likelihood](self.logits(squash(painted), place), x)
+        return 0.5 * (painted - z).square().sum((1, 2))
 
     # --- answers
 

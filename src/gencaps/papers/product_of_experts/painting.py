@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -37,15 +35,6 @@ def back_rule(z: Lower, x: Upper, back: Back, e: Float[Tensor, "batch caps_in ca
         pull, pull_model = 2 * _pull(z), 2 * _pull(z_model)
     phases = pull_model * up(x_model, back, e) - pull * up(x, back, e)
     return phases.sum((1, 2))
-
-
-def share_alone(capsules: int, iterations: int) -> float:
-    """Gives ``e_ji`` where one capsule is on and the others are zero.
-
-    Its vote agrees with the outcome wholly, so that each round but the last adds 1 to its logit; the others' cosine
-    is 0.
-    """
-    return 1 / (1 + (capsules - 1) * math.exp(1 - iterations))
 
 
 def best_alone(z: Lower, x: Upper, back: Back, share: float) -> Int[Tensor, "batch"]:
