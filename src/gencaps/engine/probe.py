@@ -53,5 +53,6 @@ def probe_accuracy(model: Any, splits: Splits, labels: int, seed: int = 0) -> tu
     if labels < 1:
         raise GencapsError(f"--labels is {labels}; tell at least one label of each class")
     chosen = train[permutation(len(train), seed)[:labels]]
-    fitted = LinearProbe.fit(all_latents(model, chosen), chosen.y.to(model.device), len(train.names))
+    features = all_latents(model, chosen)
+    fitted = LinearProbe.fit(features, chosen.y.to(features.device), len(train.names))
     return fitted.accuracy(all_latents(model, test), test.y), len(chosen)

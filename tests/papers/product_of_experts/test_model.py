@@ -172,6 +172,7 @@ def test_abilities() -> None:
         ({"capsules": ()}, ("model.capsules is empty",)),
         ({"capsules": (0,)}, ("model.capsules", "at least 1")),
         ({"dropout": 1.0}, ("model.dropout is 1.0", "below 1")),
+        ({"alone_noise": 1.5}, ("model.alone_noise is 1.5", "share")),
         ({"scale": 0.0}, ("model.scale is 0.0", "above 0")),
         ({"mixing": 0}, ("model.mixing is 0",)),
         ({"chains": -1}, ("model.chains is -1",)),

@@ -52,7 +52,8 @@ class ProductOfExpertsConfig:
     alone_weight: float = 0.0
     """Weight of the error of the one capsule that by itself paints a picture best, as each paints when drawn from."""
     alone_noise: float = 0.0
-    """Noise on that capsule before squashing, so that what is drawn elsewhere on the sphere is painted too."""
+    """Share of noise in that capsule before squashing, 0 to 1: new ones are noise alone, so at 1 a capsule paints the
+    mean of its pictures whatever is drawn, at 0 only pictures' own directions are learned."""
     experts_optimizer: Literal["adam", "adamw", "sgd"] = "sgd"
     """How W moves."""
     experts_rate: float = 1.0
@@ -83,6 +84,8 @@ class ProductOfExpertsConfig:
             raise GencapsError("model.capsules is empty; give the capsules of at least one layer")
         if self.dropout >= 1:
             raise GencapsError(f"model.dropout is {self.dropout}; it must be below 1")
+        if self.alone_noise > 1:
+            raise GencapsError(f"model.alone_noise is {self.alone_noise}; it is a share, from 0 to 1")
         for name in ("scale", "experts_rate", "back_rate"):
             if getattr(self, name) <= 0:
                 raise GencapsError(f"model.{name} is {getattr(self, name)}; it must be above 0")

@@ -116,7 +116,7 @@ class ProductOfExperts(CapsuleModel):
             above = layer.encode(below).v
             one = self._alone(unsquash(below), above, layer) if self.config.alone_weight > 0 else None
             layer.follow(above if one is None else one)
-        noise = None if one is None else self.config.alone_noise * step.noise.normal(len(x), 1, self.config.dim)
+        noise = None if one is None else step.noise.normal(len(x), 1, self.config.dim)
         terms = averaged(self.learn_back(x, below, above, one, noise, place), {"alone": self.config.alone_weight})
         return _decayed(terms, layer.back, self.config.decay)
 
@@ -169,8 +169,9 @@ class ProductOfExperts(CapsuleModel):
         else:
             terms = {config.target: self._error(up(above, layer.back, e), z, x, place)}
         if one is not None and noise is not None:
-            # of the length that new ones have, since only directions are drawn alike
-            drawn = config.dim**0.5 * direction(one) + noise * (one != 0)
+            # as new ones are drawn: of their length, mostly noise, and in the half of the sphere that training visits
+            kept = (1 - config.alone_noise) * config.dim**0.5 * direction(one)
+            drawn = into_half(kept + config.alone_noise * noise * (one != 0), layer.mean_direction.expand_as(kept))
             terms["alone"] = self._error(paint_alone(squash(drawn), layer.back, layer.share_alone), z, x, place)
         return terms
 
@@ -185,14 +186,14 @@ class ProductOfExperts(CapsuleModel):
     def below(self, x: Pictures, place: int) -> Lower:
         """Gives the squashed capsules that a layer sees, the first cut from the code. (Hauser, 2020), section 4.1."""
         capsules = squash(self.autoencoder.cut(self.autoencoder.code(x)).float())
-        for layer in self.layers[:place]:
-            capsules = layer.encode(capsules).v
+        for lower in range(place):
+            capsules = self._layer(lower).encode(capsules).v
         return capsules
 
     def logits(self, below: Lower, place: int) -> Pictures:
         """Paints the squashed capsules below a layer, before the sigmoid: unsquash, join, deconvolve."""
-        for layer in reversed(self.layers[:place]):
-            below = layer.route_back(below).v
+        for lower in reversed(range(place)):
+            below = self._layer(lower).route_back(below).v
         return self.autoencoder.logits(self.autoencoder.join(unsquash(below))).float()
 
     def paint(self, pose: Upper) -> Pictures:
@@ -254,8 +255,8 @@ class ProductOfExperts(CapsuleModel):
         if only is not None:
             raise GencapsError("a product of experts has no capsules for single attributes: walk in all of them")
         share = torch.linspace(0, 1, steps, device=start.device)[:, None, None]
-        ends = (unsquash(self.encode(x).pose)[:, None] for x in (start, end))
-        walk = squash(torch.lerp(*ends, share))
+        first, last = (unsquash(self.encode(x).pose)[:, None] for x in (start, end))
+        walk = squash(torch.lerp(first, last, share))
         return self.paint(walk.flatten(0, 1)).unflatten(0, (len(start), steps))
 
 

@@ -10,12 +10,13 @@ from gencaps.primitives.squash import direction
 
 
 def moment_gap(z: Float[Tensor, "batch capsules dim"]) -> Float[Tensor, ""]:
-    """Gives how far the capsules' directions are from those of N(0, I), in which new capsules are drawn.
+    """Gives how far each capsule's directions are from those of N(0, I), from which new capsules are drawn.
 
-    With ``d`` all directions of a picture in a row, times the root of dim: ``||E d d^T - I||^2`` over the length of d.
-    Lengths play no part. (Hauser, 2020), section 4.2, draws from N(0, I); where the capsules of pictures
-    point in a few directions alone, most of what is drawn is like no picture.
+    ``||dim E d d^T - I||^2 / dim`` for a direction d, the mean over capsules. Lengths play no part. (Hauser, 2020),
+    section 4.2, draws from N(0, I); where the capsules of pictures point in few directions, most of what is drawn is like no
+    picture. Each capsule is taken by itself: were they all made independent, they could not all have a mean direction,
+    and with it the half of the sphere that training visits would be gone.
     """
-    flat = z.shape[-1] ** 0.5 * direction(z).flatten(1)
-    moment = flat.T @ flat / len(flat)
-    return (moment - torch.eye(len(moment), device=z.device, dtype=z.dtype)).square().sum() / len(moment)
+    d, dim = direction(z), z.shape[-1]
+    moment = dim * torch.einsum("bjd,bje->jde", d, d) / len(d)
+    return (moment - torch.eye(dim, device=z.device, dtype=z.dtype)).square().sum((1, 2)).mean() / dim

@@ -38,14 +38,18 @@ def back_rule(z: Lower, x: Upper, back: Back, e: Float[Tensor, "batch caps_in ca
 
 
 def best_alone(z: Lower, x: Upper, back: Back, share: float) -> Int[Tensor, "batch"]:
-    """Finds the capsule that by itself comes nearest to the capsules below: least ``||z - e U_j x_j||^2``.
+    """Finds the capsule that by itself paints each picture best, beside how it paints the others of the batch.
 
-    No vote is written down: the square of ``U_j x_j`` needs a dim x dim matrix of each capsule alone.
+    Of the errors ``||z - e U_j x_j||^2``, standardised for each capsule over the batch, the least. By the errors
+    themselves one capsule would soon win every picture, and the others would never learn to paint. No vote is written down:
+    the square of ``U_j x_j`` needs a dim x dim matrix of each capsule alone.
     """
     seen = torch.einsum("bio,ijod,bjd->bj", z, back, x)
     gram = torch.einsum("ijod,ijoe->jde", back, back)
     own = torch.einsum("bjd,jde,bje->bj", x, gram, x)
-    return (share * own - 2 * seen).argmin(1)
+    error = z.square().sum((1, 2)).unsqueeze(1) + share * (share * own - 2 * seen)
+    spread = error.std(0, correction=0).clamp(min=torch.finfo(error.dtype).tiny)
+    return ((error - error.mean(0)) / spread).argmin(1)
 
 
 def paint_alone(x: Upper, back: Back, share: float) -> Lower:
