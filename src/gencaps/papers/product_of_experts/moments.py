@@ -13,9 +13,9 @@ def moment_gap(z: Float[Tensor, "batch capsules dim"]) -> Float[Tensor, ""]:
     """Gives how far each capsule's directions are from those of N(0, I), from which new capsules are drawn.
 
     ``||dim E d d^T - I||^2 / dim`` for a direction d, the mean over capsules. Lengths play no part. (Hauser, 2020),
-    section 4.2, draws from N(0, I); where the capsules of pictures point in few directions, most of what is drawn is like no
-    picture. Each capsule is taken by itself: were they all made independent, they could not all have a mean direction,
-    and with it the half of the sphere that training visits would be gone.
+    section 4.2, draws from N(0, I); where the capsules of pictures point in few directions, most of what is drawn is
+    like no picture. Each capsule is taken by itself: were all of them made independent, they could not all have a mean
+    direction, and with it the half of the sphere that training visits would be gone.
     """
     d, dim = direction(z), z.shape[-1]
     moment = dim * torch.einsum("bjd,bje->jde", d, d) / len(d)

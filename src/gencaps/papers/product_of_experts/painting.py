@@ -41,8 +41,8 @@ def best_alone(z: Lower, x: Upper, back: Back, share: float) -> Int[Tensor, "bat
     """Finds the capsule that by itself paints each picture best, beside how it paints the others of the batch.
 
     Of the errors ``||z - e U_j x_j||^2``, standardised for each capsule over the batch, the least. By the errors
-    themselves one capsule would soon win every picture, and the others would never learn to paint. No vote is written down:
-    the square of ``U_j x_j`` needs a dim x dim matrix of each capsule alone.
+    themselves one capsule would soon win every picture, and the others would never learn to paint. No vote is written
+    down: the square of ``U_j x_j`` needs a dim x dim matrix of each capsule alone.
     """
     seen = torch.einsum("bio,ijod,bjd->bj", z, back, x)
     gram = torch.einsum("ijod,ijoe->jde", back, back)
