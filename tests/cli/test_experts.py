@@ -71,4 +71,4 @@ def test_what_cannot_be_drawn_is_refused(run: Path, capsys: pytest.CaptureFixtur
     assert "cannot draw" in refused(capsys, "generate", trained, "--capsule", "1")
     assert "cannot walk" in refused(capsys, "walk", trained, "--capsule", "1")
     assert "at least one label" in refused(capsys, "probe", run, "--labels", "0")
-    assert "classes" in refused(capsys, "probe", run, "--labels", "3")
+    assert "at least 10" in refused(capsys, "probe", run, "--labels", "3")
