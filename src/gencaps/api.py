@@ -22,8 +22,10 @@ from gencaps.model import (
     CapsuleModel,
     Classifies,
     Doubts,
+    Draws,
     Edits,
     Encodes,
+    Explores,
     Generates,
     Interpolates,
     PictureInfo,
@@ -146,6 +148,8 @@ class Capsules:
         *,
         attributes: Wishes | None = None,
         like: Given | None = None,
+        capsule: int | Iterable[int] | None = None,
+        domain: str | None = None,
         n: int = 8,
         seed: int = 0,
     ) -> Painted:
@@ -156,12 +160,18 @@ class Capsules:
             attributes: ``"Eyeglasses=1,Smiling=0"`` or a mapping; the others are as ``like`` shows them, or as they
                 were most often in training.
             like: pictures whose own attributes (or classes) are painted anew.
+            capsule: of a product of experts, the capsules to draw from alone, by number from 0; all if none is named.
+            domain: of a product of experts, ``"restricted"`` to what training visits (the default) or ``"full"``.
             n: pictures of each. A model without labels, such as a GAN, paints ``n`` of whatever it likes.
             seed: same seed, same pictures.
         """
         if n < 1:
             raise GencapsError(f"n is {n}; ask for at least 1 picture of each class")
         noise = Noise(seed, self.model.device)
+        if capsule is not None or domain is not None:
+            if classes is not None or attributes is not None or like is not None:
+                raise GencapsError("both a capsule and something to show were asked for: choose one")
+            return self._drawn(capsule, domain or "restricted", n, noise)
         if isinstance(self.model, Samples) and not isinstance(self.model, Generates):
             if classes is not None or attributes is not None or like is not None:
                 raise GencapsError(
@@ -171,6 +181,33 @@ class Capsules:
         y, labels = self._asked(classes, attributes, like)
         made = self._able(Generates).generate(y.repeat_interleave(n, 0), noise)
         return Painted(made.cpu(), labels, n)
+
+    def _drawn(self, capsule: int | Iterable[int] | None, domain: str, n: int, noise: Noise) -> Painted:
+        """Paints from single capsules, a row each."""
+        model = self._able(Draws)
+        chosen = range(model.experts) if capsule is None else self._experts(model, capsule)
+        which = torch.tensor(list(chosen), device=self.model.device).repeat_interleave(n)
+        return Painted(model.draw(which, noise, domain).cpu(), [f"capsule {j}" for j in chosen], n)
+
+    def _experts(self, model: Draws, capsule: int | Iterable[int]) -> list[int]:
+        """Looks capsules up by number."""
+        listed = [capsule] if isinstance(capsule, Integral) else list(capsule)  # pyright: ignore[reportArgumentType]
+        for one in listed:
+            if not isinstance(one, Integral) or not 0 <= int(one) < model.experts:
+                raise GencapsError(f"there is no capsule '{one}': this model has capsules 0 to {model.experts - 1}")
+        if not listed:
+            raise GencapsError(f"no capsule was named: name some of 0 to {model.experts - 1}")
+        return [int(one) for one in listed]
+
+    @torch.no_grad()
+    def explore(self, capsule: int, *, steps: int = 8) -> Painted:
+        """Walks through the middle of one capsule along each of its axes, a row an axis."""
+        if steps < 2:
+            raise GencapsError(f"steps is {steps}; a walk needs at least 2")
+        model = self._able(Explores)
+        assert isinstance(model, Draws)
+        walk = model.explore(self._experts(model, capsule)[0], steps)
+        return Painted(walk.flatten(0, 1).cpu(), [f"axis {d}" for d in range(len(walk))], steps)
 
     def _asked(
         self, classes: str | int | Iterable[Any] | None, attributes: Wishes | None, like: Given | None

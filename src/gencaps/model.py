@@ -197,6 +197,23 @@ class Walks(Protocol):
 
 
 @runtime_checkable
+class Draws(Protocol):
+    """Paints from one capsule alone, on the whole sphere of its directions or on the half that training visits."""
+
+    @property
+    def experts(self) -> int: ...
+
+    def draw(self, capsule: Integer[Tensor, "batch"], noise: Noise, domain: Any = ...) -> Pictures: ...
+
+
+@runtime_checkable
+class Explores(Protocol):
+    """Walks along each axis of one capsule."""
+
+    def explore(self, capsule: int, steps: int) -> Float[Tensor, "dim steps channels height width"]: ...
+
+
+@runtime_checkable
 class Scores(Protocol):
     """Says how likely each picture is a real one, 0 to 1."""
 
@@ -239,6 +256,8 @@ ABILITIES: dict[str, type] = {
     "reconstruct": Reconstructs,
     "generate": Generates,
     "sample": Samples,
+    "draw": Draws,
+    "explore": Explores,
     "walk": Walks,
     "score": Scores,
     "edit": Edits,

@@ -6,7 +6,18 @@ from collections.abc import Callable
 
 from PIL import Image
 
-from gencaps.reproduce.measures import battle, classify, cost, editing, figures, foreign, generation, probes, spreading
+from gencaps.reproduce.measures import (
+    battle,
+    classify,
+    cost,
+    editing,
+    experts,
+    figures,
+    foreign,
+    generation,
+    probes,
+    spreading,
+)
 from gencaps.reproduce.subject import Measured, Subject
 
 MEASURES: dict[str, Callable[[Subject], Measured]] = {
@@ -18,6 +29,11 @@ MEASURES: dict[str, Callable[[Subject], Measured]] = {
     "ood": foreign.ood,
     "styles": editing.styles,
     "probe": probes.probe,
+    "probe_pca320": probes.probe_pca320,
+    "probe_rbm320": probes.probe_rbm320,
+    "samples_full": experts.samples_full,
+    "samples_restricted": experts.samples_restricted,
+    "reconstruction": experts.reconstruction,
     "generation": generation.generation,
     "semi_supervised": spreading.semi_supervised,
     "semi_supervised_paired": spreading.semi_supervised_paired,
@@ -28,6 +44,8 @@ FIGURES: dict[str, Callable[[Subject], Image.Image]] = {
     "reconstructions_and_samples": figures.reconstructions_and_samples,
     "interpolation": figures.interpolation,
     "samples": figures.samples,
+    "capsule_samples_full": experts.capsule_samples_full,
+    "capsule_samples_restricted": experts.capsule_samples_restricted,
     "each_alone": figures.each_alone,
     "attribute_generation": figures.attribute_generation,
     "attribute_swapping": figures.attribute_swapping,
