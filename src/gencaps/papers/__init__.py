@@ -7,4 +7,5 @@ from __future__ import annotations
 PAPERS: dict[str, tuple[str, str]] = {
     "variational": ("model.VariationalCapsules", "config.VariationalConfig"),
     "capsule_gan": ("model.CapsuleGAN", "config.CapsuleGANConfig"),
+    "probabilistic": ("model.ProbabilisticCapsules", "config.ProbabilisticConfig"),
 }
