@@ -19,6 +19,7 @@ from gencaps.papers.probabilistic.layer import frames, whose
 from gencaps.papers.probabilistic.mixture import Voted, odds, vote
 from gencaps.papers.probabilistic.refine import climb
 from gencaps.papers.probabilistic.templates import responsibilities
+from gencaps.papers.probabilistic.turns import all_turns, keep, turn_back, turned
 from gencaps.primitives.noise import Noise
 from gencaps.primitives.pose import compose, identity, invert
 
@@ -114,8 +115,22 @@ class Abilities(CapsuleModel):
         return bound_of(log_picture, self.scene.log_layers(inferred.drawn), tuple(log_qs))
 
     def encode(self, x: Pictures) -> Encoded:
-        """Gives presences and poses at every layer, without noise."""
-        return Encoded(self.infer(x, None).q)
+        """Gives presences and poses at every layer, without noise; from the likeliest of several sides where asked.
+
+        Note: ``turns`` above 1 is not in the paper. The networks know upright pictures alone, but the model itself does
+        not care how its frames are turned: so each picture is looked at from all sides, and the best account is kept.
+        """
+        turns = self.config.turns
+        if turns == 1:
+            return Encoded(self.infer(x, None).q)
+        turn = all_turns(turns, x)
+        found = self.infer(turned(x, turn), None).q
+        layers = tuple(turn_back(layer, turn, top=k == 0) for k, layer in enumerate(found))
+        middles = tuple(layer.middle() for layer in layers)
+        score = self.scene.log_picture(x.repeat(turns, 1, 1, 1), middles[-1])
+        score = score + torch.stack(self.scene.log_layers(middles)).sum(0)
+        best = score.unflatten(0, (turns, -1)).argmax(0)
+        return Encoded(tuple(keep(layer, best) for layer in layers))
 
     def refine(self, x: Pictures, steps: int, rate: float = 0.02, seed: int = 0) -> Encoded:
         """Optimises q of each picture by itself, from the networks' answer on: free-form inference.
@@ -145,8 +160,9 @@ class Abilities(CapsuleModel):
         """Paints a picture again from its parts; after ``refine`` steps of free-form inference where asked."""
         if refine:
             return self.paint(self.refine(x, refine).parts.middle())
-        draws = None if noise is None else random_numbers(self.config.capsules, len(x), noise)
-        return self.paint(self.infer(x, draws, self.config.poses == "delta").drawn[-1])
+        parts = self.encode(x).parts
+        draws = None if noise is None else random_numbers(self.config.capsules, len(x), noise)[-1]
+        return self.paint(draw_from(parts, draws, self.config.temperature, self.config.poses == "delta"))
 
     def sample(self, n: int, noise: Noise) -> Pictures:
         """Paints n scenes from the prior."""
@@ -158,7 +174,7 @@ class Abilities(CapsuleModel):
 
     def explain(self, x: Pictures) -> Explained:
         """Says which template painted which pixel, and through the posterior of s, which object."""
-        layers = self.infer(x, None).drawn
+        layers = tuple(layer.middle() for layer in self.encode(x).layers)
         shares = responsibilities(self.scene.templates.covers(layers[-1]))
         belongs = self.belongs(layers)
         objects = torch.einsum("bsc,bchw->bshw", belongs, shares[:, :-1])
@@ -184,7 +200,7 @@ class Abilities(CapsuleModel):
         Args:
             motion: an affine map for each object, applied after its own pose.
         """
-        layers = self.infer(x, None).drawn
+        layers = tuple(layer.middle() for layer in self.encode(x).layers)
         still = identity((len(x), 1), dtype=x.dtype, device=x.device)
         whole = torch.cat([still, motion], 1)
         owner = self.belongs(layers).argmax(1)

@@ -58,6 +58,8 @@ class ProbabilisticConfig:
     """What the votes' log odds are divided by: parts that stray together count as fewer."""
     votes: int = 3
     """Rounds in which votes are weighed by who belongs to whom."""
+    turns: int = 1
+    """Sides from which a trained model looks at a picture, keeping what explains it best; 1 is the paper."""
     poses: Literal["delta", "gaussian"] = "delta"
     """Posterior of the poses, section 2.3; gaussian adds a last stage to a run that trained deltas."""
     road: Literal["joint", "parts-first"] = "joint"
@@ -71,8 +73,21 @@ class ProbabilisticConfig:
 
     def __post_init__(self) -> None:
         refuse_below(
-            self, 1, "capsules", "template", "widths", "features", "width", "blocks", "heads", "points", "code", "votes"
+            self,
+            1,
+            "capsules",
+            "template",
+            "widths",
+            "features",
+            "width",
+            "blocks",
+            "heads",
+            "points",
+            "code",
+            "votes",
+            "turns",
         )
+        refuse_below(self, 1, "votes", "turns")
         if len(self.capsules) < 2:
             raise GencapsError(f"model.capsules is {self.capsules}; it needs two layers or more, such as (16, 16)")
         for name in _POSITIVE:

@@ -13,6 +13,8 @@ from gencaps.primitives.pose import identity
 
 FIRST_LOG_VAR = -6.0
 """Where log sigma^2 of a pose begins: a spread of 0.05, a pixel or less."""
+LOUD = 4.0
+"""What the set transformer's inputs are multiplied by: poses differ by tenths, which its norms would drown."""
 Tokens = Float[Tensor, "batch tokens width"]
 
 
@@ -105,7 +107,7 @@ class InducedAttention(nn.Module):
 
     def __init__(self, width: int, heads: int, points: int, before: bool = True) -> None:
         super().__init__()
-        self.points = nn.Parameter(torch.randn(1, points, width) / width**0.5)
+        self.points = nn.Parameter(0.7 * torch.randn(1, points, width))
         self.gather, self.spread = Attention(width, heads, before), Attention(width, heads, before)
 
     def forward(self, tokens: Tokens) -> Tokens:
@@ -145,7 +147,7 @@ class ParentEncoder(nn.Module):
         self.enter = nn.Linear(7, width)
         self.child = nn.Parameter(torch.randn(children, width) * 0.5)
         self.blocks = nn.ModuleList(InducedAttention(width, heads, points, norm == "before") for _ in range(blocks))
-        self.seed = nn.Parameter(torch.randn(1, 1, width) / width**0.5)
+        self.seed = nn.Parameter(0.7 * torch.randn(1, 1, width))
         self.pool = Attention(width, heads, norm == "before")
         self.sum_up = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, code))
         self.heads = nn.ModuleList(
@@ -156,7 +158,7 @@ class ParentEncoder(nn.Module):
         """Gives the parents of children."""
         t = torch.sigmoid(child.presence_logit)[..., None]
         # where a part that is off lies means nothing
-        tokens = self.enter(torch.cat([t, t * child.pose.flatten(2)], -1)) + self.child
+        tokens = self.enter(LOUD * torch.cat([t, t * child.pose.flatten(2)], -1)) + self.child
         for block in self.blocks:
             tokens = block(tokens)
         code = self.sum_up(self.pool(self.seed.expand(len(tokens), -1, -1), tokens))[:, 0]
