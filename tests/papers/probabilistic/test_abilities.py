@@ -8,7 +8,7 @@ from gencaps.papers.probabilistic.abilities import motion_to
 from gencaps.papers.probabilistic.capsules import Capsules, Layer
 from gencaps.papers.probabilistic.generative import hard
 from gencaps.papers.probabilistic.layer import frames
-from gencaps.papers.probabilistic.turns import all_turns, keep, turn_back, turned
+from gencaps.papers.probabilistic.turns import all_turns, pick, turn_back, turned
 from gencaps.primitives.noise import Noise
 from gencaps.primitives.pose import compose
 from tests.papers.probabilistic.helpers import random_capsules, tiny
@@ -97,20 +97,31 @@ def test_turning_a_picture_and_turning_back_its_capsules_paints_it() -> None:
     model, turn = tiny(size=13), all_turns(4, torch.zeros(()))  # quarter turns need no interpolation
     child = random_capsules(2, 4, 0, scale=0.1)
     x = model.paint(child)
-    around = turned(x, turn).unflatten(0, (4, 2))
+    around = torch.stack([turned(x, one) for one in turn])
     assert torch.allclose(around[0], x, atol=1e-5)
     # by a quarter turn from x to y (down), what was right is below
     assert torch.allclose(around[1], torch.rot90(x, -1, (2, 3)), atol=1e-4)
     moved = Layer(child.presence_logit, compose(turn[1].expand(2, 1, 2, 3), child.pose), torch.zeros(2, 4, 2, 3))
     assert torch.allclose(model.paint(moved.middle()), around[1], atol=1e-4)
-    back = turn_back(moved, turn[1:2], top=False)
+    back = turn_back(moved, turn[1], top=False)
     assert torch.allclose(back.pose, child.pose, atol=1e-5)
 
 
-def test_keep_takes_each_pictures_own_turn() -> None:
-    numbers = torch.arange(6.0)[:, None]  # three turns of two pictures
-    layer = Layer(numbers, numbers[..., None, None].expand(6, 1, 2, 3), numbers[..., None, None].expand(6, 1, 2, 3))
-    assert keep(layer, torch.tensor([2, 1])).presence_logit.flatten().tolist() == [4.0, 3.0]
+def test_the_variance_of_a_pose_turns_with_it() -> None:
+    generator = torch.Generator().manual_seed(0)
+    turn = all_turns(7, torch.zeros(()))[1]
+    spread = torch.rand(1, 1, 2, 3, generator=generator)
+    draws = spread * torch.randn(200_000, 1, 2, 3, generator=generator)
+    back = turn_back(Layer(torch.zeros(len(draws), 1), draws, torch.zeros_like(draws)), turn, top=False)
+    said = turn_back(Layer(torch.zeros(1, 1), torch.zeros(1, 1, 2, 3), 2 * spread.log()), turn, top=False)
+    assert torch.allclose(back.pose.var(0, keepdim=True), said.pose_log_var.exp(), rtol=0.02)
+
+
+def test_pick_takes_the_better_of_each_picture() -> None:
+    ones = Layer(torch.ones(2, 1), torch.ones(2, 1, 2, 3), torch.ones(2, 1, 2, 3))
+    zeros = Layer(*(0 * part for part in ones))
+    chosen = pick(torch.tensor([True, False]), ones, zeros)
+    assert all(part[0].eq(1).all() and part[1].eq(0).all() for part in chosen)
 
 
 def test_a_model_that_looks_from_all_sides_explains_no_picture_worse() -> None:
@@ -118,11 +129,7 @@ def test_a_model_that_looks_from_all_sides_explains_no_picture_worse() -> None:
     four.load_state_dict(one.state_dict())
     x = torch.rand(5, 1, 10, 10)
 
-    def score(model: object, layers: tuple[Layer, ...]) -> torch.Tensor:
-        middles = tuple(layer.middle() for layer in layers)
-        return one.scene.log_picture(x, middles[-1]) + torch.stack(one.scene.log_layers(middles)).sum(0)
-
-    assert (score(four, four.encode(x).layers) >= score(one, one.encode(x).layers) - 1e-3).all()
+    assert (four.log_joint(x, four.encode(x).layers) >= one.log_joint(x, one.encode(x).layers) - 1e-3).all()
 
 
 def test_reconstruction_after_refine_is_nearer() -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gencaps.model import CapsuleModel, PictureInfo, Pictures
 from gencaps.papers.probabilistic.bound import Bound, Draws, bound_of, log_q
-from gencaps.papers.probabilistic.capsules import Capsules, Layer, Poses
+from gencaps.papers.probabilistic.capsules import Capsules, Layer, PerPicture, Poses
 from gencaps.papers.probabilistic.config import ProbabilisticConfig
 from gencaps.papers.probabilistic.generative import Scene, hard
 from gencaps.papers.probabilistic.inference import Inferred, Recogniser, draw_from, random_numbers
@@ -19,7 +19,7 @@ from gencaps.papers.probabilistic.layer import frames, whose
 from gencaps.papers.probabilistic.mixture import Voted, odds, vote
 from gencaps.papers.probabilistic.refine import climb
 from gencaps.papers.probabilistic.templates import responsibilities
-from gencaps.papers.probabilistic.turns import all_turns, keep, turn_back, turned
+from gencaps.papers.probabilistic.turns import all_turns, pick, turn_back, turned
 from gencaps.primitives.noise import Noise
 from gencaps.primitives.pose import compose, identity, invert
 
@@ -120,17 +120,21 @@ class Abilities(CapsuleModel):
         Note: ``turns`` above 1 is not in the paper. The networks know upright pictures alone, but the model itself does
         not care how its frames are turned: so each picture is looked at from all sides, and the best account is kept.
         """
-        turns = self.config.turns
-        if turns == 1:
-            return Encoded(self.infer(x, None).q)
-        turn = all_turns(turns, x)
-        found = self.infer(turned(x, turn), None).q
-        layers = tuple(turn_back(layer, turn, top=k == 0) for k, layer in enumerate(found))
-        middles = tuple(layer.middle() for layer in layers)
-        score = self.scene.log_picture(x.repeat(turns, 1, 1, 1), middles[-1])
-        score = score + torch.stack(self.scene.log_layers(middles)).sum(0)
-        best = score.unflatten(0, (turns, -1)).argmax(0)
-        return Encoded(tuple(keep(layer, best) for layer in layers))
+        best = self.infer(x, None).q
+        height = self.log_joint(x, best) if self.config.turns > 1 else x.new_zeros(len(x))
+        for turn in all_turns(self.config.turns, x)[1:]:
+            found = self.infer(turned(x, turn), None).q
+            layers = tuple(turn_back(layer, turn, top=k == 0) for k, layer in enumerate(found))
+            score = self.log_joint(x, layers)
+            higher = score > height
+            height = torch.where(higher, score, height)
+            best = tuple(pick(higher, new, old) for new, old in zip(layers, best, strict=True))
+        return Encoded(best)
+
+    def log_joint(self, x: Pictures, q: tuple[Layer, ...]) -> PerPicture:
+        """Gives log p(X, t, A) at the middle of q."""
+        middles = tuple(layer.middle() for layer in q)
+        return self.scene.log_picture(x, middles[-1]) + torch.stack(self.scene.log_layers(middles)).sum(0)
 
     def refine(self, x: Pictures, steps: int, rate: float = 0.02, seed: int = 0) -> Encoded:
         """Optimises q of each picture by itself, from the networks' answer on: free-form inference.
@@ -167,6 +171,10 @@ class Abilities(CapsuleModel):
     def sample(self, n: int, noise: Noise) -> Pictures:
         """Paints n scenes from the prior."""
         return self.paint(self.scene.draw(n, noise)[-1])
+
+    def template_sheet(self) -> Pictures:
+        """Gives every template as it looks on black: colour times alpha."""
+        return self.scene.templates.sheet()
 
     def arrange(self, on: Float[Tensor, "batch objects"], pose: Poses, noise: Noise | None = None) -> Pictures:
         """Paints these objects at these poses: 'this object at that pose'; without noise in their plainest form."""

@@ -72,6 +72,10 @@ class Templates(nn.Module):
         """Paints the mean picture P."""
         return paint(child, self.rgb_logit.sigmoid(), self.alpha_logit.sigmoid(), self.size)
 
+    def sheet(self) -> Float[Tensor, "capsules channels side side"]:
+        """Gives the templates on black."""
+        return self.rgb_logit.sigmoid() * self.alpha_logit.sigmoid()
+
     def covers(self, child: Capsules) -> Covers:
         """Gives how much of each pixel each template would cover if it lay on top."""
         return cover(child, self.alpha_logit.sigmoid(), self.size)

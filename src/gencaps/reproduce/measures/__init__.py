@@ -6,7 +6,19 @@ from collections.abc import Callable
 
 from PIL import Image
 
-from gencaps.reproduce.measures import battle, classify, cost, editing, figures, foreign, generation, probes, spreading
+from gencaps.reproduce.measures import (
+    battle,
+    classify,
+    cost,
+    editing,
+    figures,
+    foreign,
+    generation,
+    probes,
+    scene_figures,
+    scenes,
+    spreading,
+)
 from gencaps.reproduce.subject import Measured, Subject
 
 MEASURES: dict[str, Callable[[Subject], Measured]] = {
@@ -18,6 +30,11 @@ MEASURES: dict[str, Callable[[Subject], Measured]] = {
     "ood": foreign.ood,
     "styles": editing.styles,
     "probe": probes.probe,
+    "probe_presence": probes.probe_presence,
+    "probe_pose": probes.probe_pose,
+    "refine": scenes.refine,
+    "specialisation": scenes.specialisation,
+    "parameters": scenes.parameters,
     "generation": generation.generation,
     "semi_supervised": spreading.semi_supervised,
     "semi_supervised_paired": spreading.semi_supervised_paired,
@@ -33,5 +50,9 @@ FIGURES: dict[str, Callable[[Subject], Image.Image]] = {
     "attribute_swapping": figures.attribute_swapping,
     "attribute_interpolation": figures.attribute_interpolation,
     "multi_attribute_interpolation": figures.multi_attribute_interpolation,
+    "refine_rotated": scene_figures.refine_rotated,
+    "template_sheet": scene_figures.template_sheet,
+    "templates_turned": scene_figures.templates_turned,
+    "template_arrangement": scene_figures.template_arrangement,
 }
 """Each later system adds the measures and figures of its paper."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,6 +17,8 @@ from gencaps.metrics.probe import LinearProbe
 from gencaps.metrics.rotation import ANGLES, rotation_sweep
 from gencaps.reproduce.subject import Measured, Subject
 
+Features = Callable[[Any, Tensor], Tensor]
+"""What is probed of a model: numbers for each picture."""
 BATCH = 1000
 TRAIN_TURNS = 1
 """The seed of the angles that a probe's training pictures are turned by, where the model was trained on turned ones."""
@@ -27,8 +30,34 @@ def latents(model: Any, x: Tensor) -> Float[Tensor, "batch features"]:
     return torch.cat([posterior.mu.flatten(1), (posterior.log_var / 2).exp().flatten(1)], 1)
 
 
-@torch.no_grad()
+def presences(model: Any, x: Tensor) -> Float[Tensor, "batch features"]:
+    """Gives the logits of q(t0): what (Smith et al., 2021), section 5.1, probe of their capsules."""
+    return model.encode(x).objects.presence_logit
+
+
+def presences_and_poses(model: Any, x: Tensor) -> Float[Tensor, "batch features"]:
+    """Gives the logits of q(t0) and the poses A0."""
+    objects = model.encode(x).objects
+    return torch.cat([objects.presence_logit, objects.pose.flatten(1)], 1)
+
+
 def probe(subject: Subject) -> Measured:
+    """Probes (mu, sigma)."""
+    return probe_on(subject, latents)
+
+
+def probe_presence(subject: Subject) -> Measured:
+    """Probes t0."""
+    return probe_on(subject, presences)
+
+
+def probe_pose(subject: Subject) -> Measured:
+    """Probes t0 and A0."""
+    return probe_on(subject, presences_and_poses)
+
+
+@torch.no_grad()
+def probe_on(subject: Subject, features: Features) -> Measured:
     """Fits a linear probe on the training latents and tests it on the test part, plain and turned by up to N degrees.
 
     The model and the probe see upright pictures alone, but where the model was trained on turned ones: then the
@@ -37,15 +66,15 @@ def probe(subject: Subject) -> Measured:
     model, splits = subject.model, subject.splits
     degrees = subject.run.recipe.train.degrees
     train = rotated(splits.train, degrees, TRAIN_TURNS) if degrees else splits.train
-    fitted = LinearProbe.fit(_all_latents(model, train), train.y.to(model.device), len(train.names))
+    fitted = LinearProbe.fit(_all(features, model, train), train.y.to(model.device), len(train.names))
 
     def read(x: Tensor) -> Tensor:
         x = x.to(model.device)
-        return fitted.predict(latents(model, pixels(x) if x.dtype == torch.uint8 else x)).cpu()
+        return fitted.predict(features(model, pixels(x) if x.dtype == torch.uint8 else x)).cpu()
 
     turned = rotation_sweep(read, splits.test.x, splits.test.y, ANGLES)
     return Measured({"test": turned[0.0], **{f"rotated-{angle:g}": share for angle, share in turned.items()}})
 
 
-def _all_latents(model: Any, images: ImageSet) -> Float[Tensor, "n features"]:
-    return torch.cat([latents(model, pixels(x)) for x, _ in iterate(images, BATCH, model.device)])
+def _all(features: Features, model: Any, images: ImageSet) -> Float[Tensor, "n features"]:
+    return torch.cat([features(model, pixels(x)) for x, _ in iterate(images, BATCH, model.device)])
