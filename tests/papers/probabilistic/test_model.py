@@ -83,6 +83,32 @@ def test_the_balance_falls_to_nothing_and_the_heat_to_one() -> None:
     assert torch.isclose(weight, torch.tensor(model.config.balance), rtol=1e-3)
 
 
+def test_objects_begin_as_the_first_pictures_arrangements() -> None:
+    model, x = tiny(top="votes", start="pictures", **ROAD).train(), torch.rand(2, 1, 10, 10)
+    y = torch.zeros(2, dtype=torch.long)
+    before = model.scene.family(0).offset.clone()
+    model.losses(x, y, step("objects", 0.5))
+    assert torch.equal(model.scene.family(0).offset, before)  # not in the midst of the stage
+    model.losses(x, y, step("objects", 0.0))
+    wanted = model.encode(x).parts.pose[[0, 1, 0]]  # two pictures, three objects
+    assert torch.allclose(model.scene.family(0).offset, wanted, atol=1e-6)
+
+
+def test_with_one_object_the_joint_loss_is_the_bound_with_the_mixture_for_its_top() -> None:
+    from gencaps.papers.probabilistic.bound import log_q
+    from gencaps.papers.probabilistic.inference import random_numbers
+    from gencaps.papers.probabilistic.mixture import tempered
+
+    model, x = tiny(top="votes", objects="one", **ROAD), torch.rand(3, 1, 10, 10)
+    losses = model.losses(x, torch.zeros(3, dtype=torch.long), step("joint", seed=4))
+    found = model.infer(x, random_numbers((3, 4), 3, Noise(4)), True, False)
+    low = found.drawn[1]
+    by_hand = (
+        model.scene.log_picture(x, low) + tempered(model.vote(low).evidence, 1.0) - log_q(found.q[1], low, 1.0, True)
+    )
+    assert torch.isclose(losses.total, -by_hand.mean(), atol=1e-3)
+
+
 def test_three_layers_and_colour_train_alike() -> None:
     for settings in ({"top": "set"}, {"top": "votes"}):
         model = tiny(channels=3, capsules=(2, 3, 4), poses="gaussian", **ROAD, **settings).train()

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gencaps.model import CapsuleModel, PictureInfo, Pictures
+from gencaps.model import CapsuleModel, Explained, PictureInfo, Pictures
 from gencaps.papers.probabilistic.bound import Bound, Draws, bound_of, log_q
 from gencaps.papers.probabilistic.capsules import Capsules, Layer, PerPicture, Poses
 from gencaps.papers.probabilistic.config import ProbabilisticConfig
@@ -38,19 +38,6 @@ class Encoded(NamedTuple):
     def parts(self) -> Layer:
         """The lowest layer, the templates'."""
         return self.layers[-1]
-
-
-class Explained(NamedTuple):
-    """Who painted what: shares of each pixel, which add up to 1 over the painters."""
-
-    picture: Pictures
-    """The picture painted again."""
-    templates: Float[Tensor, "batch templates_and_ground height width"]
-    """By template; the last is the black ground."""
-    objects: Float[Tensor, "batch slots height width"]
-    """By object, through the posterior of s (Smith et al., 2021), Supplement D; the first are nobody's parts."""
-    presence: Float[Tensor, "batch objects"]
-    """How surely each object is there."""
 
 
 class Abilities(CapsuleModel):
@@ -181,7 +168,10 @@ class Abilities(CapsuleModel):
         return self.paint(self.scene.unroll(Capsules(hard(on > 0.5), pose), noise)[-1])
 
     def explain(self, x: Pictures) -> Explained:
-        """Says which template painted which pixel, and through the posterior of s, which object."""
+        """Says which template painted which pixel, and which object, through the posterior of s.
+
+        (Smith et al., 2021), Figures 5 and 7, and Supplement D.
+        """
         layers = tuple(layer.middle() for layer in self.encode(x).layers)
         shares = responsibilities(self.scene.templates.covers(layers[-1]))
         belongs = self.belongs(layers)

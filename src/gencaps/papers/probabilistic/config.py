@@ -64,6 +64,12 @@ class ProbabilisticConfig:
     """Posterior of the poses, section 2.3; gaussian adds a last stage to a run that trained deltas."""
     road: Literal["joint", "parts-first"] = "joint"
     """Trains everything at once (the paper), or parts, then objects as a mixture, then all."""
+    objects: Literal["several", "one"] = "several"
+    """How many objects a picture may show while all is trained together: any number, Eq. (1), or exactly one."""
+    joint_balance: float = 0.0
+    """The weight that keeps every object in use while all is trained together, where there is exactly one."""
+    start: Literal["random", "pictures"] = "random"
+    """Where objects begin: at random, or as the arrangements of parts in the first pictures."""
     heat: float = 20.0
     """Temperature at which the mixture over the one object begins; it cools to 1."""
     cool: float = 0.7
@@ -99,8 +105,9 @@ class ProbabilisticConfig:
             raise GencapsError(f"model.heat is {self.heat}; it must be at least 1")
         if not 0 <= self.cool <= 1:
             raise GencapsError(f"model.cool is {self.cool}; it must be from 0 to 1")
-        if self.balance < 0:
-            raise GencapsError(f"model.balance is {self.balance}; it must not be negative")
+        for name in ("balance", "joint_balance"):
+            if getattr(self, name) < 0:
+                raise GencapsError(f"model.{name} is {getattr(self, name)}; it must not be negative")
         if self.width % self.heads:
             raise GencapsError(f"model.width is {self.width}; it must be a multiple of model.heads, {self.heads}")
 
