@@ -92,7 +92,7 @@ def the_elbo() -> Any:
 
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
 def test_log_joint_agrees_with_pyro(temperature: float) -> None:
-    ours = tiny(temperature=temperature)
+    ours = tiny(temperature=temperature, pose_scale=0.6, off_scale=0.8, share=0.2)
     top, low, x = random_capsules(BATCH, PARENTS, 1), random_capsules(BATCH, CHILDREN, 2), torch.rand(BATCH, 1, 10, 10)
     values = {"t0": top.presence_logit.sigmoid(), "a0": top.pose, "t1": low.presence_logit.sigmoid(), "a1": low.pose}
     with torch.no_grad():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch.distributions import MultivariateNormal
 
-from gencaps.papers.probabilistic.capsules import Capsules
+from gencaps.papers.probabilistic.capsules import Capsules, Layer
 from gencaps.papers.probabilistic.layer import Bonds, frames, place
-from gencaps.papers.probabilistic.mixture import each_alone, imbalance, log_pose_prior, odds, tempered, vote
+from gencaps.papers.probabilistic.mixture import each_alone, guessed, imbalance, log_pose_prior, odds, tempered, vote
 from gencaps.papers.probabilistic.votes import solve_pose, square
 
 SETTINGS = {"temperature": 1.0, "off_scale": 1.0, "pose_scale": 0.7}
@@ -113,6 +113,19 @@ def test_each_alone_agrees_with_the_whole_layer_where_the_others_are_off() -> No
         logit[:, parent] = 60.0
         whole = log_children(log_parts(child, logit, frames(pose, top=True), known, 1.0, 0.5))
         assert torch.allclose(each_alone(child, pose, known, 1.0, 0.5).log_prob()[:, parent], whole, atol=1e-4)
+
+
+def test_a_guess_is_best_where_it_is_the_responsibility() -> None:
+    evidence = torch.tensor([[0.0, 2.0, -1.0]])
+
+    def guess(logit: torch.Tensor) -> float:
+        pose = torch.zeros(1, 3, 2, 3)
+        return float(guessed(Layer(logit, pose, pose), evidence, 2.0)[0])
+
+    # at its best the cross entropy is the responsibilities' own entropy
+    share = (evidence / 2).softmax(1)
+    assert abs(guess(evidence / 2) + float((share * share.log()).sum())) < 1e-6
+    assert guess(evidence / 2) < guess(torch.zeros(1, 3)) < guess(-evidence)
 
 
 def test_pose_prior_by_hand() -> None:

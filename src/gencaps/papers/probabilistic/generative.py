@@ -13,6 +13,7 @@ from torch.nn import functional
 from gencaps.papers.probabilistic.capsules import Capsules, PerPicture, Poses
 from gencaps.papers.probabilistic.config import ProbabilisticConfig
 from gencaps.papers.probabilistic.layer import Bonds, Pairs, frames, log_children, log_parts, place
+from gencaps.papers.probabilistic.mixture import log_pose_prior
 from gencaps.papers.probabilistic.templates import Painted, Templates
 from gencaps.primitives import concrete, gaussian
 from gencaps.primitives.likelihoods import gaussian_negative_log_likelihood
@@ -34,9 +35,7 @@ def log_top(top: Capsules, share: float, temperature: float, pose_scale: float) 
     """
     logit = torch.full_like(top.presence_logit, math.log(share) - math.log1p(-share))
     on = concrete.log_prob_logit(top.presence_logit, logit, temperature)
-    zero = top.pose.new_zeros(())
-    pose = gaussian.log_prob(top.pose, zero, zero + 2 * math.log(pose_scale)).sum((-2, -1))
-    return (on + pose).sum(1)
+    return (on + log_pose_prior(top.pose, pose_scale)).sum(1)
 
 
 class Family(nn.Module):
