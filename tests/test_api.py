@@ -234,6 +234,8 @@ CALLS: dict[str, Callable[[Capsules], object]] = {
     "edit": lambda m: m.edit(np.zeros((8, 8)), "3"),
     "resample": lambda m: m.resample(np.zeros((8, 8))),
     "interpolate": lambda m: m.interpolate(np.zeros((8, 8)), np.ones((8, 8))),
+    "refine": lambda m: m.refine(np.zeros((8, 8)), 2),
+    "explain": lambda m: m.explain(np.zeros((8, 8))),
 }
 
 

@@ -16,7 +16,7 @@ from gencaps.data.arrays import Given, as_pictures
 from gencaps.engine.devices import choose_device
 from gencaps.engine.pretrained import from_pretrained, how_made, model_card, run_of, save_pretrained
 from gencaps.errors import GencapsError, nearest
-from gencaps.figures import grid, save_picture, to_images
+from gencaps.figures import grid, save_picture, tinted, to_images
 from gencaps.model import (
     ABILITIES,
     CapsuleModel,
@@ -25,11 +25,13 @@ from gencaps.model import (
     Draws,
     Edits,
     Encodes,
+    Explains,
     Explores,
     Generates,
     Interpolates,
     PictureInfo,
     Reconstructs,
+    Refines,
     Resamples,
     Samples,
     Scores,
@@ -40,6 +42,8 @@ from gencaps.primitives.noise import Noise, mix_seed
 from gencaps.wishes import Wishes, as_states, marked, read_wishes
 
 Ability = TypeVar("Ability")
+MOST_STEPS = 100_000
+"""Steps of refining that can be asked for."""
 
 
 class Classification(NamedTuple):
@@ -131,13 +135,45 @@ class Capsules:
     @torch.no_grad()
     def encode(self, pictures: Given) -> Any:
         """Gives the capsules of each picture as the paper's named tensors."""
-        code = self._able(Encodes).encode(self.pictures(pictures))
-        return type(code)(*(part.cpu() for part in code))
+        return _on_cpu(self._able(Encodes).encode(self.pictures(pictures)))
 
     @torch.no_grad()
-    def reconstruct(self, pictures: Given, *, sample: bool = False, seed: int = 0) -> Painted:
-        """Paints each picture again from its capsules: from their means, or from a sample of them."""
+    def refine(self, pictures: Given, steps: int = 200) -> Any:
+        """Gives the capsules of each picture after so many steps of optimising them for that picture alone."""
+        self._refuse_steps(steps)
+        return _on_cpu(self._able(Refines).refine(self.pictures(pictures), steps))
+
+    @torch.no_grad()
+    def explain(self, pictures: Given) -> Painted:
+        """Shows who painted what, a row a picture: as given, painted again, coloured by template and by object."""
         x = self.pictures(pictures)
+        told = self._able(Explains).explain(x)
+        as_colour = (part.expand(-1, 3, -1, -1) for part in (x, told.picture))
+        # the ground painted nothing: it stays black
+        coloured = (tinted(told.templates[:, :-1], told.picture), tinted(told.objects, told.picture))
+        rows = torch.stack([*as_colour, *coloured], 1).flatten(0, 1)
+        return Painted(rows.cpu(), self._seen(x), 4)
+
+    def _refuse_steps(self, steps: int) -> None:
+        if not 0 <= steps <= MOST_STEPS:
+            raise GencapsError(f"refine is {steps}; ask for 0 to {MOST_STEPS:,} steps")
+
+    @torch.no_grad()
+    def reconstruct(self, pictures: Given, *, sample: bool = False, refine: int = 0, seed: int = 0) -> Painted:
+        """Paints each picture again from its capsules: from their means, or from a sample of them.
+
+        Args:
+            sample: paints a sample.
+            refine: steps of optimising the capsules of each picture first, for models that can.
+            seed: same seed, same sample.
+        """
+        self._refuse_steps(refine)
+        if refine and sample:
+            raise GencapsError("both a sample and refined capsules were asked for: choose one")
+        x = self.pictures(pictures)
+        if refine:
+            refiner: Any = self._able(Refines)
+            return Painted(refiner.reconstruct(x, refine=refine).cpu(), self._seen(x), 1)
         noise = Noise(seed, x.device) if sample else None
         return Painted(self._able(Reconstructs).reconstruct(x, noise).cpu(), self._seen(x), 1)
 
@@ -350,6 +386,14 @@ class Capsules:
         run = None if self.origin is None else run_of(self.origin)
         made = "" if run is None else how_made(run)
         return save_pretrained(self.model, folder, model_card(self.model, made), half=half)
+
+
+def _on_cpu(code: Any) -> Any:
+    """Brings named tensors, or tuples of them, to the CPU."""
+    if isinstance(code, Tensor):
+        return code.cpu()
+    parts = [_on_cpu(part) for part in code]
+    return type(code)(*parts) if hasattr(code, "_fields") else tuple(parts)
 
 
 def _intensities(given: Any) -> list[float]:

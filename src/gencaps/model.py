@@ -250,6 +250,33 @@ class Interpolates(Protocol):
     ) -> Float[Tensor, "batch steps channels height width"]: ...
 
 
+@runtime_checkable
+class Refines(Protocol):
+    """Optimises a picture's capsules by themselves, from the networks' answer on."""
+
+    def refine(self, x: Pictures, steps: int) -> Any: ...
+
+
+class Explained(NamedTuple):
+    """Who painted what: shares of each pixel, which add up to 1 over the painters."""
+
+    picture: Pictures
+    """The picture painted again."""
+    templates: Float[Tensor, "batch templates_and_ground height width"]
+    """By template; the last is the black ground."""
+    objects: Float[Tensor, "batch slots height width"]
+    """By object, through whose part each template is; the first share is nobody's."""
+    presence: Float[Tensor, "batch objects"]
+    """How surely each object is there, 0 to 1."""
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """Says which of its parts, and which of its objects, painted which pixel."""
+
+    def explain(self, x: Pictures) -> Explained: ...
+
+
 ABILITIES: dict[str, type] = {
     "classify": Classifies,
     "encode": Encodes,
@@ -263,6 +290,8 @@ ABILITIES: dict[str, type] = {
     "edit": Edits,
     "resample": Resamples,
     "interpolate": Interpolates,
+    "refine": Refines,
+    "explain": Explains,
 }
 
 

@@ -24,6 +24,13 @@ def add_parsers(commands: Any) -> None:
     _pictures(reconstruct)
     _out(reconstruct)
     reconstruct.add_argument("--sample", action="store_true", help="from a sample instead of the means")
+    reconstruct.add_argument(
+        "--refine", type=_count, default=0, metavar="N", help="optimise each picture's capsules for N steps first"
+    )
+
+    explain = _command(commands, "explain", "show which part and which object painted what", run_explain)
+    _pictures(explain)
+    _out(explain)
 
     generate = _command(commands, "generate", "paint new pictures", run_generate)
     generate.add_argument("--classes", metavar="A,B", help="classes by name (default: all)")
@@ -227,10 +234,16 @@ def run_reconstruct(options: argparse.Namespace) -> None:
 
     model, files = _load(options), _files(options.pictures)
     x = _read(model, files, options.invert)
-    made = model.reconstruct(x, sample=options.sample, seed=options.seed)
+    made = model.reconstruct(x, sample=options.sample, refine=options.refine, seed=options.seed)
     pairs = torch.stack([x.cpu(), made.pictures], 1).flatten(0, 1)
     mse = (x.cpu() - made.pictures).square().mean().item()
     _show(Painted(pairs, made.labels, 2), options, mse=mse)
+
+
+def run_explain(options: argparse.Namespace) -> None:
+    """Paints each picture as given, painted again, and coloured by who painted each pixel."""
+    model, files = _load(options), _files(options.pictures)
+    _show(model.explain(_read(model, files, options.invert)), options)
 
 
 def run_generate(options: argparse.Namespace) -> None:

@@ -8,4 +8,5 @@ PAPERS: dict[str, tuple[str, str]] = {
     "variational": ("model.VariationalCapsules", "config.VariationalConfig"),
     "capsule_gan": ("model.CapsuleGAN", "config.CapsuleGANConfig"),
     "product_of_experts": ("model.ProductOfExperts", "config.ProductOfExpertsConfig"),
+    "probabilistic": ("model.ProbabilisticCapsules", "config.ProbabilisticConfig"),
 }

@@ -16,6 +16,8 @@ from gencaps.reproduce.measures import (
     foreign,
     generation,
     probes,
+    scene_figures,
+    scenes,
     spreading,
 )
 from gencaps.reproduce.subject import Measured, Subject
@@ -34,6 +36,11 @@ MEASURES: dict[str, Callable[[Subject], Measured]] = {
     "samples_full": experts.samples_full,
     "samples_restricted": experts.samples_restricted,
     "reconstruction": experts.reconstruction,
+    "probe_presence": probes.probe_presence,
+    "probe_pose": probes.probe_pose,
+    "refine": scenes.refine,
+    "specialisation": scenes.specialisation,
+    "parameters": scenes.parameters,
     "generation": generation.generation,
     "semi_supervised": spreading.semi_supervised,
     "semi_supervised_paired": spreading.semi_supervised_paired,
@@ -51,5 +58,10 @@ FIGURES: dict[str, Callable[[Subject], Image.Image]] = {
     "attribute_swapping": figures.attribute_swapping,
     "attribute_interpolation": figures.attribute_interpolation,
     "multi_attribute_interpolation": figures.multi_attribute_interpolation,
+    "rotated_training": scene_figures.rotated_training,
+    "refine_rotated": scene_figures.refine_rotated,
+    "template_sheet": scene_figures.template_sheet,
+    "templates_turned": scene_figures.templates_turned,
+    "template_arrangement": scene_figures.template_arrangement,
 }
 """Each later system adds the measures and figures of its paper."""

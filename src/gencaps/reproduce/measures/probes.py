@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from gencaps.baselines.rbm import RBM
+from gencaps.data.batches import iterate
+from gencaps.data.images import ImageSet
 from gencaps.data.transforms import rotated
 from gencaps.engine.evaluate import pixels
-from gencaps.engine.probe import all_latents, latents
+from gencaps.engine.probe import latents
 from gencaps.metrics.pca import PCA
 from gencaps.metrics.probe import LinearProbe
 from gencaps.metrics.rotation import ANGLES, rotation_sweep
@@ -17,12 +22,41 @@ from gencaps.reproduce.subject import Measured, Subject
 
 UNITS, RBM_EPOCHS = 320, 20
 """Numbers in 20 capsules of 16, which what they are compared with has too."""
+Features = Callable[[Any, Tensor], Tensor]
+"""What is probed of a model: numbers for each picture."""
+BATCH = 1000
 TRAIN_TURNS = 1
 """The seed of the angles that a probe's training pictures are turned by, where the model was trained on turned ones."""
 
 
-@torch.no_grad()
+def presences(model: Any, x: Tensor) -> Float[Tensor, "batch features"]:
+    """Gives the logits of q(t0): what (Smith et al., 2021), section 5.1, probe of their capsules."""
+    return model.encode(x).objects.presence_logit
+
+
+def presences_and_poses(model: Any, x: Tensor) -> Float[Tensor, "batch features"]:
+    """Gives the logits of q(t0) and the poses A0."""
+    objects = model.encode(x).objects
+    return torch.cat([objects.presence_logit, objects.pose.flatten(1)], 1)
+
+
 def probe(subject: Subject) -> Measured:
+    """Probes (mu, sigma)."""
+    return probe_on(subject, latents)
+
+
+def probe_presence(subject: Subject) -> Measured:
+    """Probes t0."""
+    return probe_on(subject, presences)
+
+
+def probe_pose(subject: Subject) -> Measured:
+    """Probes t0 and A0."""
+    return probe_on(subject, presences_and_poses)
+
+
+@torch.no_grad()
+def probe_on(subject: Subject, features: Features) -> Measured:
     """Fits a linear probe on the training latents and tests it on the test part, plain and turned by up to N degrees.
 
     The model and the probe see upright pictures alone, but where the model was trained on turned ones: then the
@@ -31,11 +65,11 @@ def probe(subject: Subject) -> Measured:
     model, splits = subject.model, subject.splits
     degrees = subject.run.recipe.train.degrees
     train = rotated(splits.train, degrees, TRAIN_TURNS) if degrees else splits.train
-    fitted = LinearProbe.fit(all_latents(model, train), train.y.to(model.device), len(train.names))
+    fitted = LinearProbe.fit(_all(features, model, train), train.y.to(model.device), len(train.names))
 
     def read(x: Tensor) -> Tensor:
         x = x.to(model.device)
-        return fitted.predict(latents(model, pixels(x) if x.dtype == torch.uint8 else x)).cpu()
+        return fitted.predict(features(model, pixels(x) if x.dtype == torch.uint8 else x)).cpu()
 
     turned = rotation_sweep(read, splits.test.x, splits.test.y, ANGLES)
     return Measured({"test": turned[0.0], **{f"rotated-{angle:g}": share for angle, share in turned.items()}})
@@ -64,3 +98,7 @@ def _probed(subject: Subject, features: Tensor, test: Tensor) -> Measured:
 def flat(x: Tensor, device: torch.device) -> Float[Tensor, "n features"]:
     """Gives pictures as rows of numbers from 0 to 1."""
     return pixels(x.to(device)).flatten(1)
+
+
+def _all(features: Features, model: Any, images: ImageSet) -> Float[Tensor, "n features"]:
+    return torch.cat([features(model, pixels(x)) for x, _ in iterate(images, BATCH, model.device)])
