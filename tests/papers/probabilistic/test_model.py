@@ -112,8 +112,8 @@ def test_with_one_object_the_joint_loss_is_the_bound_with_the_mixture_for_its_to
 
 
 def test_three_layers_and_colour_train_alike() -> None:
-    for settings in ({"top": "set"}, {"top": "votes"}):
-        model = tiny(channels=3, capsules=(2, 3, 4), poses="gaussian", **ROAD, **settings).train()
+    for top in ("set", "votes"):
+        model = tiny(channels=3, capsules=(2, 3, 4), poses="gaussian", top=top, **ROAD).train()
         x = torch.rand(4, 3, 10, 10)
         for stage in model.stages():
             loss = model.losses(x, torch.zeros(4, dtype=torch.long), step(stage.name)).total
