@@ -238,8 +238,7 @@ class Capsules:
     @torch.no_grad()
     def explore(self, capsule: int, *, steps: int = 8) -> Painted:
         """Walks through the middle of one capsule along each of its axes, a row an axis."""
-        if steps < 2:
-            raise GencapsError(f"steps is {steps}; a walk needs at least 2")
+        _refuse_short(steps)
         model = self._able(Explores)
         assert isinstance(model, Draws)
         walk = model.explore(self._experts(model, capsule)[0], steps)
@@ -342,8 +341,7 @@ class Capsules:
         self, start: Given, end: Given, *, only: str | Iterable[str] | None = None, steps: int = 8
     ) -> Painted:
         """Walks from each start to its end picture in equal steps, in all that they show or in some attributes only."""
-        if steps < 2:
-            raise GencapsError(f"steps is {steps}; a walk needs at least 2")
+        _refuse_short(steps)
         first, last = self.pictures(start), self.pictures(end)
         if len(first) != len(last):
             raise GencapsError(f"{len(first)} pictures to start from and {len(last)} to end at: give as many of both")
@@ -357,8 +355,7 @@ class Capsules:
         """Paints ``n`` walks, a row each, between new pictures of whatever the model likes; same seed, same walks."""
         if n < 1:
             raise GencapsError(f"n is {n}; ask for at least 1 walk")
-        if steps < 2:
-            raise GencapsError(f"steps is {steps}; a walk needs at least 2")
+        _refuse_short(steps)
         walks = self._able(Walks).walk(n, steps, Noise(seed, self.model.device))
         return Painted(walks.flatten(0, 1).cpu(), [""] * n, steps)
 
@@ -405,6 +402,12 @@ def _intensities(given: Any) -> list[float]:
     if not shares or any(not 0 <= share <= 1 for share in shares):
         raise GencapsError(f"intensity is {given}; it goes from 0 to 1")
     return shares
+
+
+def _refuse_short(steps: int) -> None:
+    """Refuses a walk without an end."""
+    if steps < 2:
+        raise GencapsError(f"steps is {steps}; a walk needs at least 2")
 
 
 def _few(text: str, most: int = 3) -> str:

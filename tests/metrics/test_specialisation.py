@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from gencaps.metrics.specialisation import in_use, purity
+from gencaps.metrics.generation import purity
+from gencaps.metrics.specialisation import in_use
 from tests.helpers import refused
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,6 +18,8 @@ from gencaps.metrics.probe import LinearProbe
 from gencaps.model import Encodes
 
 BATCH = 1000
+Features = Callable[[Any, Tensor], Tensor]
+"""What is probed of a model: numbers for each picture."""
 
 
 def latents(model: Any, x: Tensor) -> Float[Tensor, "batch features"]:
@@ -31,9 +34,9 @@ def latents(model: Any, x: Tensor) -> Float[Tensor, "batch features"]:
 
 
 @torch.no_grad()
-def all_latents(model: Any, images: ImageSet) -> Float[Tensor, "n features"]:
-    """Gives the latent variables of a whole set."""
-    return torch.cat([latents(model, pixels(x)) for x, _ in iterate(images, BATCH, model.device)])
+def of_all(model: Any, images: ImageSet, features: Features = latents) -> Float[Tensor, "n features"]:
+    """Gives the latent variables of a whole set, or other features."""
+    return torch.cat([features(model, pixels(x)) for x, _ in iterate(images, BATCH, model.device)])
 
 
 def probe_accuracy(model: Any, splits: Splits, labels: int, seed: int = 0) -> tuple[float, int]:
@@ -53,6 +56,6 @@ def probe_accuracy(model: Any, splits: Splits, labels: int, seed: int = 0) -> tu
     if labels < 1:
         raise GencapsError(f"--labels is {labels}; tell at least one label of each class")
     chosen = train[permutation(len(train), seed)[:labels]]
-    features = all_latents(model, chosen)
+    features = of_all(model, chosen)
     fitted = LinearProbe.fit(features, chosen.y.to(features.device), len(train.names))
-    return fitted.accuracy(all_latents(model, test), test.y), len(chosen)
+    return fitted.accuracy(of_all(model, test), test.y), len(chosen)

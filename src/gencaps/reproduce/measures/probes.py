@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,11 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gencaps.baselines.rbm import RBM
-from gencaps.data.batches import iterate
-from gencaps.data.images import ImageSet
 from gencaps.data.transforms import rotated
 from gencaps.engine.evaluate import pixels
-from gencaps.engine.probe import latents
+from gencaps.engine.probe import Features, latents, of_all
 from gencaps.metrics.pca import PCA
 from gencaps.metrics.probe import LinearProbe
 from gencaps.metrics.rotation import ANGLES, rotation_sweep
@@ -22,9 +19,6 @@ from gencaps.reproduce.subject import Measured, Subject
 
 UNITS, RBM_EPOCHS = 320, 20
 """Numbers in 20 capsules of 16, which what they are compared with has too."""
-Features = Callable[[Any, Tensor], Tensor]
-"""What is probed of a model: numbers for each picture."""
-BATCH = 1000
 TRAIN_TURNS = 1
 """The seed of the angles that a probe's training pictures are turned by, where the model was trained on turned ones."""
 
@@ -65,7 +59,7 @@ def probe_on(subject: Subject, features: Features) -> Measured:
     model, splits = subject.model, subject.splits
     degrees = subject.run.recipe.train.degrees
     train = rotated(splits.train, degrees, TRAIN_TURNS) if degrees else splits.train
-    fitted = LinearProbe.fit(_all(features, model, train), train.y.to(model.device), len(train.names))
+    fitted = LinearProbe.fit(of_all(model, train, features), train.y.to(model.device), len(train.names))
 
     def read(x: Tensor) -> Tensor:
         x = x.to(model.device)
@@ -98,7 +92,3 @@ def _probed(subject: Subject, features: Tensor, test: Tensor) -> Measured:
 def flat(x: Tensor, device: torch.device) -> Float[Tensor, "n features"]:
     """Gives pictures as rows of numbers from 0 to 1."""
     return pixels(x.to(device)).flatten(1)
-
-
-def _all(features: Features, model: Any, images: ImageSet) -> Float[Tensor, "n features"]:
-    return torch.cat([features(model, pixels(x)) for x, _ in iterate(images, BATCH, model.device)])

@@ -7,12 +7,13 @@ import time
 import torch
 from torch import Tensor
 
-from gencaps.data.batches import iterate
 from gencaps.data.transforms import rotated
 from gencaps.engine.evaluate import pixels
+from gencaps.engine.probe import BATCH, of_all
+from gencaps.metrics.generation import purity
 from gencaps.metrics.probe import LinearProbe
-from gencaps.metrics.specialisation import in_use, purity
-from gencaps.reproduce.measures.probes import BATCH, presences
+from gencaps.metrics.specialisation import in_use
+from gencaps.reproduce.measures.probes import presences
 from gencaps.reproduce.subject import Measured, Subject
 
 STEPS, PICTURES = 200, 1000
@@ -24,8 +25,7 @@ PROBED = 10_000
 def specialisation(subject: Subject) -> Measured:
     """Gives how many objects are the strongest for a hundredth of the test pictures, and how pure they are."""
     model, test = subject.model, subject.splits.test
-    logits = [model.encode(pixels(x)).objects.presence_logit for x, _ in iterate(test, BATCH, model.device)]
-    strongest = torch.cat(logits).argmax(1).cpu()
+    strongest = of_all(model, test, presences).argmax(1).cpu()
     used = in_use(strongest, model.config.capsules[0])
     return Measured({"parents_in_use": float(used), "purity": purity(strongest, test.y)})
 
