@@ -32,7 +32,7 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("labels paint", {"model.mask": "labels"}),
     ("flag", {"model.flag": True}),
     ("margin 60, reconstruction 4.5 x", {"model.margin": 60.0, "model.recon": "mean", "model.recon_weight": 3500.0}),
-    ("cross entropy of presences", {"model.presence_weight": 4.0}),
+    ("cross entropy of presences", {"model.presence_weight": 10.0}),
     ("seven narrow layers for three wide ones", {"model.widths": WIDTHS, "model.strides": STRIDES, "model.kernel": 3}),
     ("convolutional decoder", {"model.painter": "convolutional", "model.decoder": [32]}),
     ("averaged weights", {"train.ema": 0.999}),

@@ -18,7 +18,7 @@ BYTES = 3_000_000
 
 
 def test_there_are_some() -> None:
-    assert {"faces", "fashion_mnist"} <= set(NAMES)
+    assert {"faces", "fashion_mnist", "mnist"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
