@@ -12,7 +12,14 @@ from gencaps.engine.recipe import make_recipe
 from gencaps.model import PictureInfo, Step
 from gencaps.papers.variational.config import VariationalConfig
 from gencaps.papers.variational.model import VariationalCapsules
-from gencaps.papers.variational.networks import Residual, ResidualEncoder, convolution, residual_decoder, stages
+from gencaps.papers.variational.networks import (
+    GroupedHead,
+    Residual,
+    ResidualEncoder,
+    convolution,
+    residual_decoder,
+    stages,
+)
 from gencaps.primitives.noise import Noise
 from tests.helpers import refused
 
@@ -228,3 +235,18 @@ def test_every_encoder_goes_with_every_painter(encoder: Any, painter: Any, rest:
         missing = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
         assert missing == []
         assert model.eval().reconstruct(x).shape == x.shape
+
+
+def test_the_grouped_head_is_the_grouped_convolution_with_its_gradients() -> None:
+    torch.manual_seed(0)
+    head = GroupedHead(6, 8, 4, 2).double()
+    x = torch.randn(3, 6, 4, 4, dtype=torch.float64, requires_grad=True)
+    weights = torch.randn(3, 8, 1, 1, dtype=torch.float64)
+    plain = torch.nn.functional.conv2d(x, head.weight, head.bias, groups=2)
+    for ours, theirs in zip(
+        torch.autograd.grad((head(x) * weights).sum(), [x, *head.parameters()]),
+        torch.autograd.grad((plain * weights).sum(), [x, *head.parameters()]),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(head(x), plain)

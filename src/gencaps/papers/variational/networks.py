@@ -117,6 +117,23 @@ def stages(size: int, widths: Sequence[int], what: str) -> int:
     return count
 
 
+class GroupedHead(nn.Conv2d):
+    """C4s1gN of section 4.1: one group of filters an attribute, as large as the maps, so that each gives one number.
+
+    Such a convolution is one matrix product a group, and as such it is computed: libraries' grouped convolutions
+    are slow, most of all backwards.
+    """
+
+    def __init__(self, channels: int, out: int, side: int, groups: int) -> None:
+        super().__init__(channels, out, side, groups=groups)
+
+    def forward(self, input: Maps) -> Float[Tensor, "batch out 1 1"]:
+        x = input.reshape(len(input), self.groups, -1).transpose(0, 1)
+        made = x @ self.weight.reshape(self.groups, -1, x.shape[2]).transpose(1, 2)
+        out = made.transpose(0, 1).flatten(1)
+        return (out if self.bias is None else out + self.bias)[..., None, None]
+
+
 class ResidualEncoder(nn.Module):
     """C5s1-16d, R32d, R64d, R128d, R256d, R512d, C1s1-10240, C4s1g40-5120 of section 4.1 for 256 px.
 
@@ -147,7 +164,7 @@ class ResidualEncoder(nn.Module):
         self.body = nn.Sequential(*layers)
         self.head = nn.Sequential(
             *convolution(kept[-1], head * groups, 1, norm),
-            nn.Conv2d(head * groups, 2 * groups * states * dim, SMALLEST, groups=groups),
+            GroupedHead(head * groups, 2 * groups * states * dim, SMALLEST, groups),
         )
         self.rest = nn.Conv2d(kept[-1], 2 * rest * dim, SMALLEST) if rest else None
         self.groups = groups
