@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch import nn
 from torch.optim import SGD, Adam, AdamW
+from torch.optim.swa_utils import AveragedModel
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from gencaps.engine.optimize import make_average, make_optimizer, make_schedule
 from gencaps.engine.recipe import TrainConfig
@@ -180,6 +182,35 @@ def test_average_takes_counts_as_they_stand() -> None:
         model.get_buffer("seen").fill_(n)
         average.update_parameters(model)
     assert average.module.get_buffer("seen").item() == 3.0
+
+
+class Crossings(TorchDispatchMode):
+    """Lists what carries numbers from one device to another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        devices = {value.device.type for value in (*args, made) if isinstance(value, torch.Tensor)}
+        if len(devices) > 1:
+            self.found.append(str(func))
+        return made
+
+
+def test_averaging_carries_nothing_to_the_device() -> None:
+    """A number that goes to a GPU makes the host wait; the meta device stands for one here."""
+    model = Weight().to("meta")
+    average = make_average(model, 0.9)
+    assert average is not None
+    average.update_parameters(model)
+    with Crossings() as crossings:
+        average.update_parameters(model)
+    assert crossings.found == []
+    with Crossings() as crossings:
+        AveragedModel.update_parameters(average, model)  # torch's own does: the test can fail
+    assert crossings.found != []
 
 
 def test_no_decay_means_no_average() -> None:

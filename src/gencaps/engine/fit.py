@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from lightning_fabric import Fabric
 from torch import Tensor
-from torch.optim.swa_utils import AveragedModel
 
 from gencaps.data.batches import Batches
 from gencaps.data.images import Splits
@@ -22,7 +21,7 @@ from gencaps.engine.evaluate import evaluate, pixels
 from gencaps.engine.interrupt import Interrupted, Stop, stop_on_signal
 from gencaps.engine.log import RunLog, remaining
 from gencaps.engine.meter import Diverged, Meter, Stopwatch
-from gencaps.engine.optimize import make_average
+from gencaps.engine.optimize import MovingAverage, make_average
 from gencaps.engine.pretrained import build, save_weights
 from gencaps.engine.recipe import TrainConfig
 from gencaps.engine.run import Run, resume_command
@@ -105,7 +104,7 @@ class Training:
             world=fabric.world_size,
         )
         epochs = sum(stage.epochs or self.config.epochs for stage in self.model.stages())
-        self.average: AveragedModel | None = make_average(self.model, self.config.ema_for(epochs * self.batches.steps))
+        self.average: MovingAverage | None = make_average(self.model, self.config.ema_for(epochs * self.batches.steps))
         self.position = Position()
         self.resumed = resumed
         if resumed is not None:

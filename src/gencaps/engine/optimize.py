@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import ConstantLR, CosineAnnealingLR, LRScheduler, OneCycleLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
@@ -41,6 +42,28 @@ def make_schedule(optimizer: Optimizer, player: Player, config: TrainConfig, ste
     return SCHEDULES[config.schedule](optimizer, config.learning_rate * player.rate, steps)
 
 
-def make_average(model: CapsuleModel, decay: float) -> AveragedModel | None:
+class MovingAverage(AveragedModel):
+    """torch's exponential average of a model's weights, in a few launches a step.
+
+    torch's own update carries its count of steps to the GPU each time, and there the host waits for all work so far.
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.follow = get_ema_multi_avg_fn(decay)
+        super().__init__(model, multi_avg_fn=self.follow)
+
+    @torch.no_grad()
+    def update_parameters(self, model: nn.Module) -> None:
+        """Moves every weight towards the model's by a share of 1 - decay; buffers are taken as they are."""
+        if self.n_averaged == 0:  # lies on the CPU
+            super().update_parameters(model)
+            return
+        self.follow(list(self.module.parameters()), list(model.parameters()), 0)
+        if buffers := list(self.module.buffers()):
+            torch._foreach_copy_(buffers, list(model.buffers()))  # pyright: ignore[reportPrivateImportUsage]
+        self.n_averaged += 1
+
+
+def make_average(model: CapsuleModel, decay: float) -> MovingAverage | None:
     """Makes the slowly moving copy of a model whose weights are kept; ``None`` for a decay of 0."""
-    return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay)) if decay > 0 else None
+    return MovingAverage(model, decay) if decay > 0 else None
