@@ -42,6 +42,10 @@ class AdversarialGame(CapsuleModel):
         super().__init__(config, pictures)
         self.generator = dcgan_generator(config.latent + told, config.width, pictures.channels, pictures.size)
 
+    def steady(self, stage: str) -> bool:
+        """Says that a step is always the same work."""
+        return True
+
     def players(self, stage: str) -> dict[str, Player]:
         """Lets the discriminator move first, at its own rate."""
         return {

@@ -122,6 +122,14 @@ class CapsuleModel(nn.Module):
     def losses(self, x: Pictures, y: Labelling, step: Step) -> Losses:
         """Computes what the step's player minimises on a batch."""
 
+    def steady(self, stage: str) -> bool:
+        """Whether a step of a stage does the same work however far training is, without a look from the host.
+
+        Such a step is recorded once on a GPU, as a CUDA graph, and replayed. ``losses`` must then not read
+        ``step.progress``, nor decide anything by a tensor's value.
+        """
+        return False
+
     def remarks(self, means: dict[str, float], progress: float) -> tuple[str, ...]:
         """Says in a line each what a user should know of an epoch, by the means of its loss terms.
 

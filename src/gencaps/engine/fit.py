@@ -24,6 +24,7 @@ from gencaps.engine.meter import Diverged, Meter, Stopwatch
 from gencaps.engine.optimize import MovingAverage, make_average
 from gencaps.engine.pretrained import build, save_weights
 from gencaps.engine.recipe import TrainConfig
+from gencaps.engine.recorded import RecordedStep, can_record
 from gencaps.engine.run import Run, resume_command
 from gencaps.engine.samples import write_samples
 from gencaps.engine.team import Team, take_step
@@ -109,9 +110,12 @@ class Training:
         self.resumed = resumed
         if resumed is not None:
             self._restore(resumed)
+        self.records = self.config.record and can_record(fabric)
+        """Whether steps are recorded and replayed, where the model allows it."""
+        self.recorded: RecordedStep | None = None
         self.augment = torch.compile(augment) if self.config.compile else augment
         if self.config.compile:
-            compile_methods(self.model)
+            compile_methods(self.model, recorded=self.records)
         self.wrapped = fabric.setup_module(self.model)
         self.saved_s = self.looked_s = time.monotonic()
         self.said: tuple[str, ...] = ()
@@ -148,7 +152,7 @@ class Training:
         team = Team.of(self.model, stage, self.config, steps, self.fabric)
         if self.resumed is not None and self.resumed["team"] is not None:
             team.load(self.resumed["team"])
-        self.resumed = None
+        self.resumed = self.recorded = None
         if self.log is not None:
             self.log.begin(stage.name, steps, at.epoch * self.batches.steps + at.step)
         while at.epoch < epochs:
@@ -156,8 +160,8 @@ class Training:
 
     def train_epoch(self, stage: Stage, team: Team, epochs: int) -> None:
         """Runs one epoch, or what is left of it."""
-        at, device, per_epoch = self.position, self.fabric.device, self.batches.steps
-        meter, waiting, first = Meter(at.sums, at.count), Stopwatch(device), at.step
+        at, per_epoch = self.position, self.batches.steps
+        meter, waiting, first = Meter(at.sums, at.count), Stopwatch(self.fabric.device), at.step
         self.model.train()
         started_s = time.monotonic()
         batches = self.batches.epoch(at.stage * 2**20 + at.epoch, start=at.step)
@@ -165,14 +169,8 @@ class Training:
             waiting.start()
             x, y = next(batches)
             waiting.stop()
-            seed = mix_seed(self.seed, at.stage, at.epoch, at.step)
-            torch.manual_seed(seed)  # dropout and the like draw from torch's own generator
-            noise = Noise(seed, device, self.fabric.global_rank, self.fabric.world_size)
             done = at.epoch * per_epoch + at.step
-            step = Step(noise, stage=stage.name, progress=done / (epochs * per_epoch))
-            x = self.augment(x, noise.uniform(len(x), random_numbers(self.config)), self.config)
-            terms = take_step(self.fabric, self.wrapped, team, x, y, step, self.config.clip_norm)
-            meter.add(at.taken, terms)
+            meter.add(at.taken, self.take_step(stage, team, x, y, done / (epochs * per_epoch)))
             if self.average is not None:
                 self.average.update_parameters(self.model)
             at.step, at.taken = at.step + 1, at.taken + 1
@@ -195,6 +193,37 @@ class Training:
             self.write_down(stage, epochs, {**means, "learning_rate": team.learning_rate, **rates}, self.log)
         if self.fabric.world_size > 1 and self.averaged_over_processes({"asked": float(self.stop.asked)})["asked"] > 0:
             self.interrupt(meter, team)
+
+    def take_step(self, stage: Stage, team: Team, x: Tensor, y: Tensor, progress: float) -> dict[str, Tensor]:
+        """Lets each player move once on a batch of bytes; all that is random follows from where training stands."""
+        at = self.position
+        seed = mix_seed(self.seed, at.stage, at.epoch, at.step)
+        if self.recorded is None and self.records and self.model.steady(stage.name):
+            self.recorded = self.record_step(stage, team, x, y)
+        torch.manual_seed(seed)  # dropout and the like draw from torch's own generator
+        if self.recorded is not None:
+            return self.recorded.take(x, y, seed)
+        noise = Noise(seed, self.fabric.device, self.fabric.global_rank, self.fabric.world_size)
+        step = Step(noise, stage=stage.name, progress=progress)
+        return take_step(self.fabric, self.wrapped, team, self.moved(x, noise), y, step, self.config.clip_norm)
+
+    def moved(self, x: Tensor, noise: Noise) -> Tensor:
+        """Gives a batch as the recipe lets it vary."""
+        return self.augment(x, noise.uniform(len(x), random_numbers(self.config)), self.config)
+
+    def record_step(self, stage: Stage, team: Team, x: Tensor, y: Tensor) -> RecordedStep | None:
+        """Records a step of a stage, or says why it cannot be; training goes on either way."""
+        try:
+            return RecordedStep(
+                self.fabric, self.wrapped, self.model, team, stage.name, self.moved, x, y, self.config.clip_norm
+            )
+        except RuntimeError as error:
+            self.records = False
+            if self.log is not None:
+                self.log.say(
+                    f"note: steps are not recorded ({str(error).splitlines()[0][:120]}): slower, else the same"
+                )
+            return None
 
     def look(self, meter: Meter) -> dict[str, float]:
         """Fetches the losses; one that is not finite stops the run and leaves the last checkpoint alone."""

@@ -41,6 +41,9 @@ class TrainConfig:
     """Number format of the layers; auto is bf16 on a GPU and 32 on a CPU."""
     compile: bool = False
     """Compiles the model's networks: pays on long GPU runs, costs half a minute at the start."""
+    record: bool = False
+    """Records a step on a GPU once, as CUDA graphs, and replays it, where the model allows it: the host has little left
+    to do. New, and not yet measured."""
     size: int | None = None
     """Pixels a side that pictures are scaled to; null keeps the set's own."""
     valid: float = 0.1

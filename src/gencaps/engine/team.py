@@ -51,29 +51,34 @@ class Team:
             self.schedules[name].load_state_dict(state["schedules"][name])
 
 
+def take_turn(fabric: Fabric, wrapped: Any, team: Team, x: Tensor, y: Tensor, step: Step) -> dict[str, Tensor]:
+    """Leaves the gradients of the step's player on a batch, and gives its loss terms, still on the device."""
+    torch.compiler.cudagraph_mark_step_begin()  # what compiled networks gave the last turn is no longer needed
+    # of all players: what this turn's loss leaves in the others' gradients is never stepped along, and adding
+    # to what a CUDA graph left there would read memory that the next graph has taken
+    for each in team.optimizers.values():
+        each.zero_grad(set_to_none=True)
+    losses = wrapped(x, y, step)
+    fabric.backward(losses.total)
+    prefix = f"{step.player}." if len(team.optimizers) > 1 else ""
+    return {f"{prefix}{term}": value for term, value in {"loss": losses.total, **losses.terms}.items()}
+
+
+def move(fabric: Fabric, wrapped: Any, team: Team, name: str, clip_norm: float) -> None:
+    """Lets a player step along the gradients that its turn left."""
+    optimizer = team.optimizers[name]
+    if clip_norm > 0:
+        fabric.clip_gradients(wrapped, optimizer, max_norm=clip_norm, error_if_nonfinite=False)
+    optimizer.step()
+    team.schedules[name].step()
+
+
 def take_step(
-    fabric: Fabric,
-    wrapped: Any,
-    team: Team,
-    x: Tensor,
-    y: Tensor,
-    step: Step,
-    clip_norm: float,
+    fabric: Fabric, wrapped: Any, team: Team, x: Tensor, y: Tensor, step: Step, clip_norm: float
 ) -> dict[str, Tensor]:
     """Lets each player move once on a batch and gives all loss terms, still on the device."""
     terms: dict[str, Tensor] = {}
-    for name, optimizer in team.optimizers.items():
-        torch.compiler.cudagraph_mark_step_begin()  # what compiled networks gave the last turn is no longer needed
-        # of all players: what this turn's loss leaves in the others' gradients is never stepped along, and adding
-        # to what a CUDA graph left there would read memory that the next graph has taken
-        for each in team.optimizers.values():
-            each.zero_grad(set_to_none=True)
-        losses = wrapped(x, y, step._replace(player=name))
-        fabric.backward(losses.total)
-        if clip_norm > 0:
-            fabric.clip_gradients(wrapped, optimizer, max_norm=clip_norm, error_if_nonfinite=False)
-        optimizer.step()
-        team.schedules[name].step()
-        prefix = f"{name}." if len(team.optimizers) > 1 else ""
-        terms |= {f"{prefix}{term}": value for term, value in {"loss": losses.total, **losses.terms}.items()}
+    for name in team.optimizers:
+        terms |= take_turn(fabric, wrapped, team, x, y, step._replace(player=name))
+        move(fabric, wrapped, team, name, clip_norm)
     return terms

@@ -78,6 +78,10 @@ class CapsNet(CapsuleModel):
             return margin, None
         return margin, 2 * half_squared_error(self.paint(pose, mask), x)
 
+    def steady(self, stage: str) -> bool:
+        """Says that a step is always the same work."""
+        return True
+
     def losses(self, x: Pictures, y: Labelling, step: Step) -> Losses:
         """Computes the margin loss and the weighted reconstruction."""
         margin, recon = self.analyse(x, y)

@@ -58,6 +58,10 @@ class VAE(CapsuleModel):
         logits = self.decoder(sample(mu, log_var, noise)).float()
         return LIKELIHOODS[self.config.likelihood](logits, x), kl_to_standard_normal(mu, log_var)
 
+    def steady(self, stage: str) -> bool:
+        """Says that a step is always the same work."""
+        return True
+
     def losses(self, x: Pictures, y: Labelling, step: Step) -> Losses:
         """Computes minus the evidence lower bound."""
         recon, kl = self.bound(x, step.noise.normal(len(x), self.config.latent))

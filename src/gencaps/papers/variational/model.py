@@ -76,6 +76,10 @@ class VariationalCapsules(GaussianCapsules):
             return {"model": Player(own)}
         return {"discriminator": Player(list(self.discriminator.parameters())), "model": Player(own)}
 
+    def steady(self, stage: str) -> bool:
+        """Says that a step is always the same work, unless the KL warms up."""
+        return self.config.warmup == 0
+
     def analyse(self, x: Pictures, y: Labelling, warm: Float[Tensor, ""]) -> tuple[Posterior, dict[str, PerPicture]]:
         """Encodes pictures; gives L_c of Eq. (3), with the present capsules' KL at a share of its weight.
 
