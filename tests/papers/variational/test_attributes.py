@@ -15,6 +15,7 @@ from gencaps.engine.recipe import TrainConfig
 from gencaps.engine.team import Team, take_step
 from gencaps.model import PictureInfo, Stage, Step
 from gencaps.papers.variational.config import VariationalConfig
+from gencaps.papers.variational.entities import Entities
 from gencaps.papers.variational.model import VariationalCapsules
 from gencaps.primitives.noise import Noise
 from tests.helpers import refused
@@ -236,6 +237,24 @@ def test_swap_paints_the_marked_groups_from_the_prior(swap: float) -> None:
         assert not torch.equal(drawn[0], drawn[1])  # every picture has its own
 
 
+def test_swap_off_draws_the_capsules_of_absent_attributes_alone() -> None:
+    model, x = make(PLAIN, swap_off=0.999, rest=1, norm="none"), pictures()
+    y = torch.tensor([[1, 0, 1], [0, 0, 0], [1, 1, 1], [0, 1, 0]])
+    posterior, draws = model.encode(x), model.draw(4, Noise(3))
+    told = torch.autograd.grad(model.painting(posterior, y, draws).sum(), posterior.mu)[0]
+    carries = told.abs().sum(-1) > 0  # whose posterior reaches the painting
+    expected = torch.zeros(4, 7, dtype=torch.bool)
+    expected[:, 6] = True  # the rest
+    for row, column in y.nonzero().tolist():
+        expected[row, 2 * column + 1] = True  # the on capsules of what is there
+    assert torch.equal(carries, expected)
+
+
+def test_swap_off_leaves_classes_alone() -> None:
+    entities = Entities.of(PictureInfo(1, 8, ("a", "b")))
+    assert not entities.absent(torch.tensor([[0], [1]])).any()
+
+
 def test_swapped_capsules_give_the_encoder_no_gradient_of_the_painting() -> None:
     """All groups swapped: only what is always on carries the picture."""
     model, x = make(PLAIN, swap=0.999, rest=1, norm="none"), pictures()
@@ -382,6 +401,7 @@ def test_settings_of_attributes_that_make_no_sense_are_refused_by_name() -> None
     refused(lambda: replace(PLAIN, rest=-1), "model.rest", "at least 0")
     refused(lambda: replace(PLAIN, swap=1.0), "model.swap", "below 1")
     refused(lambda: replace(PLAIN, swap=-0.1), "model.swap")
+    refused(lambda: replace(PLAIN, swap_off=1.0), "model.swap_off", "below 1")
     refused(lambda: replace(PLAIN, warmup=1.5), "model.warmup", "0 to 1")
     refused(lambda: replace(PLAIN, adversarial_weight=1.0, recon_weight=0.0), "model.adversarial_weight", "recon")
     for name in ("presence_weight", "warmup", "adversarial_weight", "perceptual_weight", "down_weight"):

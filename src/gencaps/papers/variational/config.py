@@ -50,6 +50,8 @@ class VariationalConfig:
     swap: float = 0.0
     """Share of the active capsules that are drawn from the prior in training, so that each comes to paint its own
     entity alone."""
+    swap_off: float = 0.0
+    """The same of the capsules of absent attributes alone: absence paints nothing, and presence keeps its style."""
     encoder: Literal["convolutional", "routed", "residual"] = "convolutional"
     """Plain convolutions (section 4.2), routing between capsules on top of them, or residual stages and one group of
     filters an attribute (section 4.1)."""
@@ -96,8 +98,9 @@ class VariationalConfig:
         for name in _WEIGHTS:
             if getattr(self, name) < 0:
                 raise GencapsError(f"model.{name} is {getattr(self, name)}; it must not be negative")
-        if not 0 <= self.swap < 1:
-            raise GencapsError(f"model.swap is {self.swap}; it must be from 0 to below 1")
+        for name in ("swap", "swap_off"):
+            if not 0 <= getattr(self, name) < 1:
+                raise GencapsError(f"model.{name} is {getattr(self, name)}; it must be from 0 to below 1")
         if not 0 <= self.edits <= 1:
             raise GencapsError(f"model.edits is {self.edits}; it is a share, from 0 to 1")
         if self.warmup > 1:

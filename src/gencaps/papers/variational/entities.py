@@ -89,6 +89,10 @@ class Entities:
         """Gives the cross entropy of the presences, summed over the groups."""
         return F.cross_entropy(-self.grouped(kl).transpose(1, 2), active, reduction="none").sum(1)
 
+    def absent(self, active: Active) -> Bool[Tensor, "batch groups"]:
+        """Marks the attributes that are off; of classes the one that is shown is never absent."""
+        return (active == 0) & (self.labels == "attributes")
+
     def capsules_in(self, groups: Bool[Tensor, "batch groups"]) -> Bool[Tensor, "batch entities"]:
         """Marks every capsule of the marked groups; those that are always on belong to none."""
         return F.pad(groups.repeat_interleave(self.states, 1), (0, self.rest), value=False)

@@ -113,7 +113,8 @@ class VariationalCapsules(GaussianCapsules):
         active = self.entities.least(posterior.kl) if self.config.mask == "least-kl" else self.entities.active(y)
         capsules = sample(posterior.mu, posterior.log_var, draws.noise)
         if draws.swap is not None:
-            drawn = self.entities.capsules_in(draws.swap < self.config.swap)
+            share = torch.where(self.entities.absent(active), self.config.swap_off, 0.0).clamp(min=self.config.swap)
+            drawn = self.entities.capsules_in(draws.swap < share)
             capsules = torch.where(drawn[..., None], draws.prior, capsules)
         return self.activate(capsules, active)
 
@@ -135,8 +136,9 @@ class VariationalCapsules(GaussianCapsules):
 
         The adversary sees reconstructions and invented pictures, half each.
 
-        Note: departs from section 3.2 where ``swap`` is above 0: a share of the active capsules is drawn from the
-        prior, and the rest of the picture is to be painted all the same. So no capsule paints more than its entity.
+        Note: departs from section 3.2 where ``swap`` or ``swap_off`` is above 0: a share of the active capsules is
+        drawn from the prior, and the rest of the picture is to be painted all the same. So no capsule paints more
+        than its entity.
         """
         painting = self.painting(posterior, y, draws)
         new = self.invent(posterior, y, draws) if self.invents else None
@@ -190,8 +192,9 @@ class VariationalCapsules(GaussianCapsules):
         """Draws the random numbers of a training step."""
         shape = (batch, self.entities.count, self.config.dim)
         first = noise.normal(*shape)
-        prior = noise.normal(*shape) if self.invents or self.config.swap else first
-        swap = noise.uniform(batch, self.entities.groups) if self.config.swap else None
+        swaps = self.config.swap > 0 or self.config.swap_off > 0
+        prior = noise.normal(*shape) if self.invents or swaps else first
+        swap = noise.uniform(batch, self.entities.groups) if swaps else None
         return Draws(first, prior, swap, noise.uniform(batch, 2) if self.invents and self.config.edits else None)
 
     def losses(self, x: Pictures, y: Labelling, step: Step) -> Losses:
