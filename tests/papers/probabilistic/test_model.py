@@ -111,6 +111,31 @@ def test_with_one_object_the_joint_loss_is_the_bound_with_the_mixture_for_its_to
     assert torch.isclose(losses.total, -by_hand.mean(), atol=1e-3)
 
 
+def test_with_one_object_the_last_stage_draws_poses_and_keeps_the_mixture() -> None:
+    from gencaps.papers.probabilistic.bound import log_q
+    from gencaps.papers.probabilistic.inference import random_numbers
+    from gencaps.papers.probabilistic.mixture import tempered
+
+    model, x = tiny(top="votes", objects="one", poses="gaussian", **ROAD), torch.rand(3, 1, 10, 10)
+    losses = model.losses(x, torch.zeros(3, dtype=torch.long), step("full", seed=4))
+    found = model.infer(x, random_numbers((3, 4), 3, Noise(4)), False, False)
+    low = found.drawn[1]
+    assert not torch.allclose(low.pose, found.q[1].pose)
+    by_hand = (
+        model.scene.log_picture(x, low) + tempered(model.vote(low).evidence, 1.0) - log_q(found.q[1], low, 1.0, False)
+    )
+    assert torch.isclose(losses.total, -by_hand.mean(), atol=1e-3)
+
+
+def test_poses_that_are_gaussian_at_once_are_drawn_in_every_stage() -> None:
+    at_once, deltas = tiny(poses="gaussian-at-once", **ROAD), tiny(**ROAD)
+    assert [stage.name for stage in at_once.stages()] == ["parts", "objects", "joint"]
+    x, y = torch.rand(4, 1, 10, 10), torch.zeros(4, dtype=torch.long)
+    for stage in ("parts", "objects", "joint"):
+        first, second = (model.losses(x, y, step(stage)).total for model in (at_once, deltas))
+        assert not torch.isclose(first, second)
+
+
 def test_three_layers_and_colour_train_alike() -> None:
     for top in ("set", "votes"):
         model = tiny(channels=3, capsules=(2, 3, 4), poses="gaussian", top=top, **ROAD).train()

@@ -60,8 +60,8 @@ class ProbabilisticConfig:
     """Rounds in which votes are weighed by who belongs to whom."""
     turns: int = 1
     """Sides from which a trained model looks at a picture, keeping what explains it best; 1 is the paper."""
-    poses: Literal["delta", "gaussian"] = "delta"
-    """Posterior of the poses, section 2.3; gaussian adds a last stage to a run that trained deltas."""
+    poses: Literal["delta", "gaussian", "gaussian-at-once"] = "delta"
+    """Posterior of the poses, section 2.3; gaussian adds a last stage to a run of deltas, at once has none."""
     road: Literal["joint", "parts-first"] = "joint"
     """Trains everything at once (the paper), or parts, then objects as a mixture, then all."""
     objects: Literal["several", "one"] = "several"
@@ -93,7 +93,6 @@ class ProbabilisticConfig:
             "votes",
             "turns",
         )
-        refuse_below(self, 1, "votes", "turns")
         if len(self.capsules) < 2:
             raise GencapsError(f"model.capsules is {self.capsules}; it needs two layers or more, such as (16, 16)")
         for name in _POSITIVE:

@@ -7,11 +7,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gencaps.model import Labelling, Losses, Pictures, Player, Stage, Step, averaged
-from gencaps.papers.probabilistic.abilities import Abilities
 from gencaps.papers.probabilistic.bound import Bound, Draws
 from gencaps.papers.probabilistic.capsules import Capsules, PerPicture
 from gencaps.papers.probabilistic.inference import random_numbers
-from gencaps.papers.probabilistic.layer import log_children
 from gencaps.papers.probabilistic.mixture import (
     PerObject,
     each_alone,
@@ -20,18 +18,20 @@ from gencaps.papers.probabilistic.mixture import (
     log_pose_prior,
     tempered,
 )
+from gencaps.papers.probabilistic.telling import Telling
 from gencaps.primitives.noise import Noise
 from gencaps.primitives.processes import mean_over_processes
 
 Mixed = tuple[dict[str, PerPicture], Float[Tensor, ""]]
 
 
-class ProbabilisticCapsules(Abilities):
+class ProbabilisticCapsules(Telling):
     """Trains a scene of objects, parts and templates by one bound (Smith et al., 2021); labels are never looked at.
 
     Stages, where ``road='parts-first'``: ``parts`` (no objects yet: the dummy is every part's parent), ``objects`` (the
     mixture over which one object is on, on parts that stand still), ``joint`` (parts and objects together), ``full``
-    (the same with Gaussian poses) where they are asked for. The paper's road has ``joint``, and ``full``, alone.
+    (the same with Gaussian poses) where they are asked for. The paper's road has ``joint``, and ``full``, alone. Poses
+    that are ``gaussian-at-once`` are never deltas: what the paper's section 2.3 finds worse.
 
     Note: departs from the paper's road where it is parts-first, because the top layer of a direct joint run collapses.
     """
@@ -45,6 +45,10 @@ class ProbabilisticCapsules(Abilities):
         first = (Stage("parts"), Stage("objects")) if self.config.road == "parts-first" else ()
         full = (Stage("full"),) if self.config.poses == "gaussian" else ()
         return (*first, Stage("joint"), *full)
+
+    def deltas(self, stage: str) -> bool:
+        """Says whether a stage takes poses as they are instead of drawing them. (Smith et al., 2021), Sec. 2.3."""
+        return stage != "full" and self.config.poses != "gaussian-at-once"
 
     def players(self, stage: str) -> dict[str, Player]:
         """Lists the weights that move in a stage: those that its loss depends on."""
@@ -79,23 +83,24 @@ class ProbabilisticCapsules(Abilities):
         evidence = alone.log_prob() + log_pose_prior(q.pose, config.pose_scale)
         return evidence, {"guess": guessed(q, evidence, heat)}
 
-    def mix(self, x: Pictures, draws: tuple[Draws, ...], heat: Float[Tensor, ""], still: bool) -> Mixed:
+    def mix(self, x: Pictures, draws: tuple[Draws, ...], heat: Float[Tensor, ""], still: bool, deltas: bool) -> Mixed:
         """Gives minus the bound where exactly one object is on, which one being summed out; and their uneven use.
 
-        At a heat above 1 the sum is softened. Where the parts stand still, what does not depend on objects is left out.
+        Where the parts stand still, the sum is softened by a heat above 1, and what does not depend on objects is left
+        out.
 
         Note: departs from Eq. (1) (Smith et al., 2021), by which any number of objects may be there.
         """
         with torch.autocast(x.device.type, enabled=False):
             with torch.set_grad_enabled(torch.is_grad_enabled() and not still):
-                inferred = self.infer(x, draws, True, False)
+                inferred = self.infer(x, draws, deltas, False)
             evidence, terms = self.evidence(inferred.drawn[1], heat)
-            terms["mixture"] = -tempered(evidence, heat)
-            if not still:
-                bound = self.bound_at(x, inferred, True)
-                clutter = log_children(self.scene.pairs(0, *inferred.drawn[:2]))
-                # the first layer's parents are the objects of the mixture, not the dummy alone
-                terms["picture"], terms["layers"] = -bound.picture, clutter - torch.stack(bound.layers).sum(0)
+            if still:
+                terms["mixture"] = -tempered(evidence, heat)
+            else:
+                bound = self.bound_of_one(x, inferred, evidence, deltas)
+                terms["mixture"], terms["picture"] = -bound.layers[0], -bound.picture
+                terms["layers"] = -torch.stack(bound.layers[1:]).sum(0)
             return terms, imbalance(evidence, heat)
 
     @torch.no_grad()
@@ -115,7 +120,7 @@ class ProbabilisticCapsules(Abilities):
             self.start(x, step.noise)
         done = min(1.0, step.progress / config.cool) if config.cool and still else 1.0
         heat = x.new_full((), config.heat ** (1.0 - done))
-        terms, uneven = self.mix(x, draws, heat, still)
+        terms, uneven = self.mix(x, draws, heat, still, self.deltas(step.stage))
         terms["uneven"] = (heat * uneven).expand(len(x))
         return averaged(terms, {"uneven": config.balance * (1.0 - step.progress) if still else config.joint_balance})
 
@@ -123,9 +128,9 @@ class ProbabilisticCapsules(Abilities):
         """Computes minus the bound, or minus the mixture's log likelihood in the stage of the objects."""
         config = self.config
         draws = random_numbers(config.capsules, len(x), step.noise)
-        if step.stage == "objects" or (step.stage == "joint" and config.objects == "one"):
+        if step.stage == "objects" or (step.stage != "parts" and config.objects == "one"):
             return self._mixture(x, step, draws)
-        bound = self.bound(x, draws, step.stage != "full", step.stage != "parts")
+        bound = self.bound(x, draws, self.deltas(step.stage), step.stage != "parts")
         names = [f"layer{k}" for k in range(len(bound.layers))]
         layers = dict(zip(names, (-part for part in bound.layers), strict=True))
         return averaged({"picture": -bound.picture, **layers})
