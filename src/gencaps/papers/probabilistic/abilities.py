@@ -35,6 +35,11 @@ class Encoded(NamedTuple):
         return self.layers[0]
 
     @property
+    def presence(self) -> Float[Tensor, "batch objects"]:
+        """How surely each object is there, 0 to 1."""
+        return torch.sigmoid(self.objects.presence_logit)
+
+    @property
     def parts(self) -> Layer:
         """The lowest layer, the templates'."""
         return self.layers[-1]

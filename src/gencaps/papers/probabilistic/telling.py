@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Integer
 from torch import Tensor
 
-from gencaps.model import Explained, Pictures
+from gencaps.model import Explained, Parsed, Pictures
 from gencaps.papers.probabilistic.abilities import Abilities, Encoded
-from gencaps.papers.probabilistic.capsules import Capsules, Poses
+from gencaps.papers.probabilistic.capsules import Capsules, Poses, Presences
 from gencaps.papers.probabilistic.generative import hard
 from gencaps.papers.probabilistic.layer import Pairs, frames, whose
 from gencaps.papers.probabilistic.mixture import each_alone
@@ -26,9 +26,18 @@ class Telling(Abilities):
         """Gives every template as it looks on black: colour times alpha."""
         return self.scene.templates.sheet()
 
+    @property
+    def objects(self) -> int:
+        """How many objects it knows."""
+        return self.config.capsules[0]
+
     def arrange(self, on: Float[Tensor, "batch objects"], pose: Poses, noise: Noise | None = None) -> Pictures:
         """Paints these objects at these poses: 'this object at that pose'; without noise in their plainest form."""
         return self.paint(self.scene.unroll(Capsules(hard(on > 0.5), pose), noise)[-1])
+
+    def place(self, on: Float[Tensor, "batch objects"], frame: Poses) -> Pictures:
+        """Paints objects in these frames, ``I + A``."""
+        return self.arrange(on, frame - identity(dtype=frame.dtype, device=frame.device))
 
     def explain(self, x: Pictures) -> Explained:
         """Says which template painted which pixel, and which object, through the posterior of s.
@@ -41,7 +50,29 @@ class Telling(Abilities):
         belongs = self.belongs(code)
         objects = torch.einsum("bsc,bchw->bshw", belongs, shares[:, :-1])
         objects = torch.cat([objects[:, :1] + shares[:, -1:], objects[:, 1:]], 1)
-        return Explained(self.paint(lowest), shares, objects, torch.sigmoid(code.objects.presence_logit))
+        return Explained(self.paint(lowest), shares, objects, self.presence(code))
+
+    def presence(self, code: Encoded) -> Presences:
+        """Gives how surely each object is there; where it is one, solved from votes, how surely it is this one."""
+        if self.solves:
+            return self.vote(code.layers[1].middle()).evidence.softmax(1)
+        return torch.sigmoid(code.objects.presence_logit)
+
+    def strongest(self, x: Pictures) -> Integer[Tensor, "batch"]:
+        """Names the object that is there most surely."""
+        return self.encode(x).objects.presence_logit.argmax(1)
+
+    def parse(self, x: Pictures) -> Parsed:
+        """Reads pictures as objects and parts: who is there, whose part it is, and what it painted."""
+        code = self.encode(x)
+        lowest, links = code.on_canvas()[-1].middle(), self.whose(code)
+        picture = self.paint(lowest)
+        shares = responsibilities(self.scene.templates.covers(lowest))[:, :-1]
+        painted = [shares]
+        for link in reversed(links):
+            painted.insert(0, torch.einsum("bpc,bchw->bphw", link[:, 1:], painted[0]))
+        there = (self.presence(code), *(torch.sigmoid(layer.presence_logit) for layer in code.layers[1:]))
+        return Parsed(picture, there, links, tuple(part[:, :, None] * picture[:, None] for part in painted))
 
     def whose(self, code: Encoded) -> tuple[Pairs, ...]:
         """Gives the posterior of s between each layer and the one below, slot 0 being nobody's: Supplement D.
@@ -78,6 +109,20 @@ class Telling(Abilities):
         follow = whole.gather(1, owner[..., None, None].expand(-1, -1, 2, 3))
         lowest = code.on_canvas()[-1].middle()
         return self.paint(Capsules(lowest.presence_logit, compose(follow, lowest.pose)))
+
+    def moved(self, x: Pictures, which: Integer[Tensor, "batch"], by: Float[Tensor, "batch 2 3"]) -> Pictures:
+        """Paints pictures with one object of each moved about its own middle: ``T_c B T_c^-1``, c where its frame lies.
+
+        Args:
+            which: the object.
+            by: B.
+        """
+        row = torch.arange(len(x), device=x.device)
+        there = identity((len(x),), dtype=x.dtype, device=x.device)
+        there[..., 2] = self.encode(x).on_canvas()[0].pose[row, which, :, 2]
+        motion = identity((len(x), self.objects), dtype=x.dtype, device=x.device)
+        motion[row, which] = compose(there, compose(by, invert(there)))
+        return self.move(x, motion)
 
 
 def motion_to(start: Poses, end: Poses) -> Poses:
