@@ -129,7 +129,7 @@ def test_with_one_object_the_last_stage_draws_poses_and_keeps_the_mixture() -> N
 
 def test_poses_that_are_gaussian_at_once_are_drawn_in_every_stage() -> None:
     at_once, deltas = tiny(poses="gaussian-at-once", **ROAD), tiny(**ROAD)
-    assert [stage.name for stage in at_once.stages()] == ["parts", "objects", "joint"]
+    assert [stage.name for stage in at_once.stages()] == ["parts", "objects", "joint", "full"]
     x, y = torch.rand(4, 1, 10, 10), torch.zeros(4, dtype=torch.long)
     for stage in ("parts", "objects", "joint"):
         first, second = (model.losses(x, y, step(stage)).total for model in (at_once, deltas))

@@ -31,7 +31,7 @@ class ProbabilisticCapsules(Telling):
     Stages, where ``road='parts-first'``: ``parts`` (no objects yet: the dummy is every part's parent), ``objects`` (the
     mixture over which one object is on, on parts that stand still), ``joint`` (parts and objects together), ``full``
     (the same with Gaussian poses) where they are asked for. The paper's road has ``joint``, and ``full``, alone. Poses
-    that are ``gaussian-at-once`` are never deltas: what the paper's section 2.3 finds worse.
+    that are ``gaussian-at-once`` are never deltas, in the same stages: what the paper's section 2.3 finds worse.
 
     Note: departs from the paper's road where it is parts-first, because the top layer of a direct joint run collapses.
     """
@@ -43,7 +43,7 @@ class ProbabilisticCapsules(Telling):
     def stages(self) -> tuple[Stage, ...]:
         """Lists the stages of the road."""
         first = (Stage("parts"), Stage("objects")) if self.config.road == "parts-first" else ()
-        full = (Stage("full"),) if self.config.poses == "gaussian" else ()
+        full = () if self.config.poses == "delta" else (Stage("full"),)
         return (*first, Stage("joint"), *full)
 
     def deltas(self, stage: str) -> bool:
