@@ -9,7 +9,7 @@ import torch
 
 from gencaps.model import PictureInfo, Step
 from gencaps.papers.probabilistic.config import ProbabilisticConfig
-from gencaps.papers.probabilistic.model import ProbabilisticCapsules
+from gencaps.papers.probabilistic.model import ProbabilisticCapsules, bent
 from gencaps.primitives.noise import Noise
 from tests.helpers import refused
 from tests.papers.probabilistic.helpers import tiny
@@ -134,6 +134,34 @@ def test_poses_that_are_gaussian_at_once_are_drawn_in_every_stage() -> None:
     for stage in ("parts", "objects", "joint"):
         first, second = (model.losses(x, y, step(stage)).total for model in (at_once, deltas))
         assert not torch.isclose(first, second)
+
+
+def test_a_twin_is_bent_and_nothing_else() -> None:
+    from gencaps.data.transforms import without_affine
+
+    field = without_affine(torch.rand(3, 2, 5, 5, dtype=torch.float64))
+    line = torch.linspace(-1, 1, 5, dtype=torch.float64)
+    for plane in (torch.ones(5, 5, dtype=torch.float64), line.expand(5, 5), line.expand(5, 5).mT):
+        assert (field * plane).sum((2, 3)).abs().max() < 1e-12
+    # and what is affine is gone altogether
+    assert without_affine((2 + 3 * line - 0.5 * line[:, None]).expand(1, 2, 5, 5)).abs().max() < 1e-12
+    x = torch.rand(2, 1, 10, 10)
+    assert torch.allclose(bent(x, Noise(0), 0.0), x, atol=1e-5)
+    assert not torch.allclose(bent(x, Noise(0), 3.0), x, atol=0.05)
+
+
+@pytest.mark.parametrize("top", ["set", "votes"])
+def test_twins_are_weighed_where_one_object_is_on(top: str) -> None:
+    settings: dict[str, Any] = {"top": top, "objects": "one", **ROAD}
+    plain, twins = tiny(**settings), tiny(twin=3.0, sure=0.5, **settings)
+    x, y = torch.rand(4, 1, 10, 10), torch.zeros(4, dtype=torch.long)
+    for stage in ("objects", "joint"):
+        # at its end the balance of the objects' stage is 0
+        first, second = (model.losses(x, y, step(stage)) for model in (plain, twins))
+        added = 3.0 * (second.terms["twin"] + 0.5 * second.terms["doubt"])
+        assert torch.isclose(second.total - first.total, added, rtol=1e-3, atol=1e-2)
+        assert second.terms["twin"] > 0
+    assert "twin" not in twins.losses(x, y, step("parts")).terms
 
 
 def test_three_layers_and_colour_train_alike() -> None:

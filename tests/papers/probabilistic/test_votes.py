@@ -7,7 +7,17 @@ from torch.distributions import MultivariateNormal
 
 from gencaps.papers.probabilistic.capsules import Capsules, Layer
 from gencaps.papers.probabilistic.layer import Bonds, frames, place
-from gencaps.papers.probabilistic.mixture import each_alone, guessed, imbalance, log_pose_prior, odds, tempered, vote
+from gencaps.papers.probabilistic.mixture import (
+    disagreement,
+    doubt,
+    each_alone,
+    guessed,
+    imbalance,
+    log_pose_prior,
+    odds,
+    tempered,
+    vote,
+)
 from gencaps.papers.probabilistic.votes import Factor, solve_pose, square
 
 SETTINGS = {"temperature": 1.0, "off_scale": 1.0, "pose_scale": 0.7}
@@ -127,6 +137,16 @@ def test_odds_are_the_logits_of_the_responsibilities() -> None:
     evidence = torch.randn(4, 5)
     assert torch.allclose(odds(evidence), torch.logit(evidence.softmax(1)), atol=1e-4)
     assert odds(1e4 * evidence).isfinite().all()
+
+
+def test_views_that_agree_do_not_disagree_and_a_sure_one_has_no_doubt() -> None:
+    evidence = torch.randn(3, 4)
+    assert disagreement(evidence, evidence + 5.0, 1.0).abs().max() < 1e-5
+    # (0.75 - 0.25) log 3, twice
+    one, other = torch.tensor([[3.0, 1.0]]).log(), torch.tensor([[1.0, 3.0]]).log()
+    assert torch.isclose(disagreement(one, other, 1.0)[0], torch.tensor(3.0).log())
+    assert torch.isclose(doubt(torch.zeros(1, 4), 1.0)[0], torch.tensor(4.0).log())
+    assert doubt(torch.tensor([[100.0, 0.0]]), 1.0)[0] < 1e-5
 
 
 def test_imbalance_is_zero_where_objects_share_the_pictures_and_log_n_where_one_has_all() -> None:

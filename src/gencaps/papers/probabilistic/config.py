@@ -77,6 +77,13 @@ class ProbabilisticConfig:
     balance: float = 10.0
     """Weight that keeps every object in use while the mixture is trained; it falls to 0."""
 
+    twin: float = 0.0
+    """Weight that makes a picture and a bent copy of it show the same object, where exactly one is on; 0 for none."""
+    bend: float = 2.5
+    """How far the copy is bent, in pixels of 28; nothing affine is done to it."""
+    sure: float = 0.3
+    """Weight, times that of the twin, that makes one object stand out."""
+
     def __post_init__(self) -> None:
         refuse_below(
             self,
@@ -104,7 +111,7 @@ class ProbabilisticConfig:
             raise GencapsError(f"model.heat is {self.heat}; it must be at least 1")
         if not 0 <= self.cool <= 1:
             raise GencapsError(f"model.cool is {self.cool}; it must be from 0 to 1")
-        for name in ("balance", "joint_balance"):
+        for name in ("balance", "joint_balance", "twin", "bend", "sure"):
             if getattr(self, name) < 0:
                 raise GencapsError(f"model.{name} is {getattr(self, name)}; it must not be negative")
         if self.width % self.heads:

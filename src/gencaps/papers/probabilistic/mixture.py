@@ -124,6 +124,21 @@ def imbalance(evidence: PerObject, heat: float | Float[Tensor, ""]) -> Float[Ten
     return (mean * torch.log(mean * len(mean) + 1e-8)).sum()
 
 
+def disagreement(first: PerObject, second: PerObject, heat: float | Float[Tensor, ""]) -> PerPicture:
+    """Gives how differently two views of a picture tell which object is on: the divergence both ways, 0 where alike.
+
+    ``KL(r || r') + KL(r' || r)`` of the responsibilities. Note: not in the paper; see (Hu et al., 2017).
+    """
+    one, other = ((evidence / heat).log_softmax(1) for evidence in (first, second))
+    return ((one.exp() - other.exp()) * (one - other)).sum(1)
+
+
+def doubt(evidence: PerObject, heat: float | Float[Tensor, ""]) -> PerPicture:
+    """Gives the entropy of which object is on: 0 where one stands out, ``log n`` where none does."""
+    log_share = (evidence / heat).log_softmax(1)
+    return -(log_share.exp() * log_share).sum(1)
+
+
 def odds(evidence: PerObject) -> PerObject:
     """Gives the log odds that an object is the one that is on: ``e_i - log sum_{k != i} exp e_k``."""
     same = torch.eye(evidence.shape[1], dtype=torch.bool, device=evidence.device)

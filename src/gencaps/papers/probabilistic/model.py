@@ -6,12 +6,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gencaps.data.transforms import affine, bending, without_affine
 from gencaps.model import Labelling, Losses, Pictures, Player, Stage, Step, averaged
 from gencaps.papers.probabilistic.bound import Bound, Draws
 from gencaps.papers.probabilistic.capsules import Capsules, PerPicture
 from gencaps.papers.probabilistic.inference import random_numbers
 from gencaps.papers.probabilistic.mixture import (
     PerObject,
+    disagreement,
+    doubt,
     each_alone,
     guessed,
     imbalance,
@@ -22,6 +25,8 @@ from gencaps.papers.probabilistic.telling import Telling
 from gencaps.primitives.noise import Noise
 from gencaps.primitives.processes import mean_over_processes
 
+KNOTS = 5
+"""Knots a side of the field that bends a twin."""
 Mixed = tuple[dict[str, PerPicture], Float[Tensor, ""]]
 
 
@@ -83,11 +88,19 @@ class ProbabilisticCapsules(Telling):
         evidence = alone.log_prob() + log_pose_prior(q.pose, config.pose_scale)
         return evidence, {"guess": guessed(q, evidence, heat)}
 
-    def mix(self, x: Pictures, draws: tuple[Draws, ...], heat: Float[Tensor, ""], still: bool, deltas: bool) -> Mixed:
+    def mix(
+        self,
+        x: Pictures,
+        twin: Pictures | None,
+        draws: tuple[Draws, ...],
+        heat: Float[Tensor, ""],
+        still: bool,
+        deltas: bool,
+    ) -> Mixed:
         """Gives minus the bound where exactly one object is on, which one being summed out; and their uneven use.
 
         Where the parts stand still, the sum is softened by a heat above 1, and what does not depend on objects is left
-        out.
+        out. A twin, the picture bent, is to show the same object, and one that stands out.
 
         Note: departs from Eq. (1) (Smith et al., 2021), by which any number of objects may be there.
         """
@@ -101,6 +114,11 @@ class ProbabilisticCapsules(Telling):
                 bound = self.bound_of_one(x, inferred, evidence, deltas)
                 terms["mixture"], terms["picture"] = -bound.layers[0], -bound.picture
                 terms["layers"] = -torch.stack(bound.layers[1:]).sum(0)
+            if twin is not None:
+                with torch.set_grad_enabled(torch.is_grad_enabled() and not still):
+                    seen = self.infer(twin, draws, deltas, False).drawn[1]
+                other, _ = self.evidence(seen, heat)
+                terms["twin"], terms["doubt"] = heat * disagreement(evidence, other, heat), heat * doubt(evidence, heat)
             return terms, imbalance(evidence, heat)
 
     @torch.no_grad()
@@ -120,9 +138,11 @@ class ProbabilisticCapsules(Telling):
             self.start(x, step.noise)
         done = min(1.0, step.progress / config.cool) if config.cool and still else 1.0
         heat = x.new_full((), config.heat ** (1.0 - done))
-        terms, uneven = self.mix(x, draws, heat, still, self.deltas(step.stage))
+        twin = bent(x, step.noise, config.bend) if config.twin else None
+        terms, uneven = self.mix(x, twin, draws, heat, still, self.deltas(step.stage))
         terms["uneven"] = (heat * uneven).expand(len(x))
-        return averaged(terms, {"uneven": config.balance * (1.0 - step.progress) if still else config.joint_balance})
+        balance = config.balance * (1.0 - step.progress) if still else config.joint_balance
+        return averaged(terms, {"uneven": balance, "twin": config.twin, "doubt": config.twin * config.sure})
 
     def losses(self, x: Pictures, y: Labelling, step: Step) -> Losses:
         """Computes minus the bound, or minus the mixture's log likelihood in the stage of the objects."""
@@ -134,3 +154,10 @@ class ProbabilisticCapsules(Telling):
         names = [f"layer{k}" for k in range(len(bound.layers))]
         layers = dict(zip(names, (-part for part in bound.layers), strict=True))
         return averaged({"picture": -bound.picture, **layers})
+
+
+def bent(x: Pictures, noise: Noise, pixels: float) -> Pictures:
+    """Bends pictures by smooth random fields without an affine part, up to about so many pixels of 28."""
+    field = without_affine(2 * noise.uniform(len(x), 2, KNOTS, KNOTS) - 1)
+    size = (x.shape[-2], x.shape[-1])
+    return affine(x, bend=bending(0.5 + field / 2, pixels * size[1] / 28, size))
