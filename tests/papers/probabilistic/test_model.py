@@ -150,6 +150,16 @@ def test_a_twin_is_bent_and_nothing_else() -> None:
     assert not torch.allclose(bent(x, Noise(0), 3.0), x, atol=0.05)
 
 
+def test_a_quarter_turn_of_training_pictures_leaves_the_loss_alone_where_sides_are_chosen() -> None:
+    model = tiny(turns=4, turn_in_training=True, top="votes", objects="one", **ROAD)
+    x, y = torch.rand(4, 1, 10, 10), torch.zeros(4, dtype=torch.long)
+    for stage in ("objects", "joint"):
+        first, second = (model.losses(p, y, step(stage)).total for p in (x, torch.rot90(x, 1, (2, 3))))
+        assert torch.isclose(first, second, rtol=1e-3)
+    before, after = (model.losses(p, y, step("parts")).total for p in (x, torch.rot90(x, 1, (2, 3))))
+    assert not torch.isclose(before, after, rtol=1e-3)  # parts are learned at any angle
+
+
 @pytest.mark.parametrize("top", ["set", "votes"])
 def test_twins_are_weighed_where_one_object_is_on(top: str) -> None:
     settings: dict[str, Any] = {"top": top, "objects": "one", **ROAD}
@@ -205,6 +215,8 @@ def test_the_generative_model_has_fewer_than_30_000_numbers() -> None:
         ({"balance": -1.0}, ("model.balance",)),
         ({"width": 30, "heads": 4}, ("model.width", "multiple")),
         ({"turns": 0}, ("model.turns", "at least 1")),
+        ({"turn_in_training": True}, ("model.turn_in_training", "model.turns")),
+        ({"twin": -1.0}, ("model.twin",)),
     ],
 )
 def test_bad_settings_are_refused_on_one_line(settings: dict[str, object], words: tuple[str, ...]) -> None:

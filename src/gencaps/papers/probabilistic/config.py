@@ -60,6 +60,8 @@ class ProbabilisticConfig:
     """Rounds in which votes are weighed by who belongs to whom."""
     turns: int = 1
     """Sides from which a trained model looks at a picture, keeping what explains it best; 1 is the paper."""
+    turn_in_training: bool = False
+    """Chooses the side in training too, once there are objects: for training pictures that come at any angle."""
     poses: Literal["delta", "gaussian", "gaussian-at-once"] = "delta"
     """Posterior of the poses, section 2.3; gaussian adds a last stage to a run of deltas, at once has none."""
     road: Literal["joint", "parts-first"] = "joint"
@@ -114,6 +116,8 @@ class ProbabilisticConfig:
         for name in ("balance", "joint_balance", "twin", "bend", "sure"):
             if getattr(self, name) < 0:
                 raise GencapsError(f"model.{name} is {getattr(self, name)}; it must not be negative")
+        if self.turn_in_training and self.turns < 2:
+            raise GencapsError("model.turn_in_training needs sides to choose from: set model.turns, such as 12")
         if self.width % self.heads:
             raise GencapsError(f"model.width is {self.width}; it must be a multiple of model.heads, {self.heads}")
 

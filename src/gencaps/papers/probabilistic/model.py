@@ -22,6 +22,7 @@ from gencaps.papers.probabilistic.mixture import (
     tempered,
 )
 from gencaps.papers.probabilistic.telling import Telling
+from gencaps.papers.probabilistic.turns import turned
 from gencaps.primitives.noise import Noise
 from gencaps.primitives.processes import mean_over_processes
 
@@ -122,6 +123,11 @@ class ProbabilisticCapsules(Telling):
             return terms, imbalance(evidence, heat)
 
     @torch.no_grad()
+    def upright(self, x: Pictures) -> Pictures:
+        """Turns pictures to the side from which they are read best: the likeliest turn of the scene, as it stands."""
+        return turned(x, self.encode(x).turn)
+
+    @torch.no_grad()
     def start(self, x: Pictures, noise: Noise) -> None:
         """Lets objects begin as the first pictures' own arrangements of parts, the same ones in every process."""
         config = self.config
@@ -148,6 +154,8 @@ class ProbabilisticCapsules(Telling):
         """Computes minus the bound, or minus the mixture's log likelihood in the stage of the objects."""
         config = self.config
         draws = random_numbers(config.capsules, len(x), step.noise)
+        if config.turn_in_training and step.stage != "parts":
+            x = self.upright(x)
         if step.stage == "objects" or (step.stage != "parts" and config.objects == "one"):
             return self._mixture(x, step, draws)
         bound = self.bound(x, draws, self.deltas(step.stage), step.stage != "parts")
