@@ -157,6 +157,16 @@ def test_a_turned_picture_has_the_same_scene_and_another_turn(settings: dict[str
     assert torch.allclose(*pictures, atol=1e-3)
 
 
+def test_the_prior_of_turns_keeps_pictures_upright_and_costs_twice_its_weight_upside_down() -> None:
+    even, steep = tiny(turns=4, seed=3), tiny(turns=4, seed=3, turn_prior=1e5)
+    x = torch.rand(8, 1, 10, 10)
+    assert not torch.equal(even.encode(x).turn, torch.eye(2, 3).expand(8, 2, 3))
+    assert torch.equal(steep.encode(x).turn, torch.eye(2, 3).expand(8, 2, 3))
+    q, half = even.encode(x).layers, all_turns(4, x)[2]
+    gentle = tiny(turns=4, seed=3, turn_prior=7.0)
+    assert torch.allclose(even.log_joint(x, q, half) - gentle.log_joint(x, q, half), torch.tensor(14.0), atol=1e-2)
+
+
 @pytest.mark.parametrize("turns", [1, 4])
 def test_refining_one_object_climbs_its_own_bound_and_solves_it_again(turns: int) -> None:
     torch.manual_seed(0)

@@ -163,7 +163,7 @@ def test_a_quarter_turn_of_training_pictures_leaves_the_loss_alone_where_sides_a
 @pytest.mark.parametrize("top", ["set", "votes"])
 def test_twins_are_weighed_where_one_object_is_on(top: str) -> None:
     settings: dict[str, Any] = {"top": top, "objects": "one", **ROAD}
-    plain, twins = tiny(**settings), tiny(twin=3.0, sure=0.5, **settings)
+    plain, twins = tiny(**settings), tiny(twin=3.0, joint_twin=3.0, sure=0.5, **settings)
     x, y = torch.rand(4, 1, 10, 10), torch.zeros(4, dtype=torch.long)
     for stage in ("objects", "joint"):
         # at its end the balance of the objects' stage is 0

@@ -132,8 +132,8 @@ class Abilities(CapsuleModel):
     def encode(self, x: Pictures) -> Encoded:
         """Gives presences and poses at every layer, without noise; from the likeliest of several sides where asked.
 
-        Note: ``turns`` above 1 is not in the paper. The scene then has a turn of its own, any of them as likely as any
-        other; the networks know upright pictures alone, so each side is looked at and the likeliest is kept.
+        Note: ``turns`` above 1 is not in the paper. The scene then has a turn of its own, with its prior; the networks
+        know upright pictures alone, so each side is looked at and the likeliest is kept.
         """
         best, sides = self.infer(x, None).q, all_turns(self.config.turns, x)
         chosen = sides[0].expand(len(x), 2, 3)
@@ -148,9 +148,14 @@ class Abilities(CapsuleModel):
         return Encoded(best, chosen)
 
     def log_joint(self, x: Pictures, q: tuple[Layer, ...], turn: Turns | None = None) -> PerPicture:
-        """Gives log p(X, t, A) at the middle of q; where one object is solved from votes, with it summed out."""
+        """Gives log p(X, t, A) at the middle of q; where one object is solved from votes, with it summed out.
+
+        A turn of the scene has its own log prior, ``turn_prior (cos(turn) - 1)`` but for a constant.
+        """
         middles = tuple(layer.middle() for layer in q)
         picture = self.scene.log_picture(x, on_canvas(middles[-1], turn))
+        if turn is not None:
+            picture = picture + self.config.turn_prior * (turn[..., 0, 0] - 1)
         if not self.solves:
             return picture + torch.stack(self.scene.log_layers(middles)).sum(0)
         below = [log_children(self.scene.pairs(k, *middles[k : k + 2])) for k in range(1, len(middles) - 1)]

@@ -60,6 +60,8 @@ class ProbabilisticConfig:
     """Rounds in which votes are weighed by who belongs to whom."""
     turns: int = 1
     """Sides from which a trained model looks at a picture, keeping what explains it best; 1 is the paper."""
+    turn_prior: float = 0.0
+    """How much likelier an upright scene is than a turned one: its log prior is this times cos(turn) - 1; 0 is even."""
     turn_in_training: bool = False
     """Chooses the side in training too, once there are objects: for training pictures that come at any angle."""
     poses: Literal["delta", "gaussian", "gaussian-at-once"] = "delta"
@@ -80,7 +82,9 @@ class ProbabilisticConfig:
     """Weight that keeps every object in use while the mixture is trained; it falls to 0."""
 
     twin: float = 0.0
-    """Weight that makes a picture and a bent copy of it show the same object, where exactly one is on; 0 for none."""
+    """Weight that makes a picture and a bent copy of it show the same object in the stage of the objects; 0 for none."""
+    joint_twin: float = 0.0
+    """The same while all is trained together, where there is exactly one object."""
     bend: float = 2.5
     """How far the copy is bent, in pixels of 28; nothing affine is done to it."""
     sure: float = 0.3
@@ -113,7 +117,7 @@ class ProbabilisticConfig:
             raise GencapsError(f"model.heat is {self.heat}; it must be at least 1")
         if not 0 <= self.cool <= 1:
             raise GencapsError(f"model.cool is {self.cool}; it must be from 0 to 1")
-        for name in ("balance", "joint_balance", "twin", "bend", "sure"):
+        for name in ("balance", "joint_balance", "twin", "joint_twin", "bend", "sure", "turn_prior"):
             if getattr(self, name) < 0:
                 raise GencapsError(f"model.{name} is {getattr(self, name)}; it must not be negative")
         if self.turn_in_training and self.turns < 2:

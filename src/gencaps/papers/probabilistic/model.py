@@ -144,11 +144,13 @@ class ProbabilisticCapsules(Telling):
             self.start(x, step.noise)
         done = min(1.0, step.progress / config.cool) if config.cool and still else 1.0
         heat = x.new_full((), config.heat ** (1.0 - done))
-        twin = bent(x, step.noise, config.bend) if config.twin else None
+        weight, balance = config.joint_twin, config.joint_balance
+        if still:
+            weight, balance = config.twin, config.balance * (1.0 - step.progress)
+        twin = bent(x, step.noise, config.bend) if weight else None
         terms, uneven = self.mix(x, twin, draws, heat, still, self.deltas(step.stage))
         terms["uneven"] = (heat * uneven).expand(len(x))
-        balance = config.balance * (1.0 - step.progress) if still else config.joint_balance
-        return averaged(terms, {"uneven": balance, "twin": config.twin, "doubt": config.twin * config.sure})
+        return averaged(terms, {"uneven": balance, "twin": weight, "doubt": weight * config.sure})
 
     def losses(self, x: Pictures, y: Labelling, step: Step) -> Losses:
         """Computes minus the bound, or minus the mixture's log likelihood in the stage of the objects."""
