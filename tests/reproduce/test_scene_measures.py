@@ -56,6 +56,7 @@ def test_refines_gain_is_in_points_and_over_the_whole_test_part() -> None:
     # every second picture of class 3 is misread: an eighth of all
     found = scenes.refine(look(Known(train), Splits(train, four(0), four(160)))).values
     assert found["gain_points"] == pytest.approx(12.5)
+    assert found["refitted_gain_points"] == pytest.approx(12.5)
     assert (found["before"], found["after"]) == (pytest.approx(0.875), 1.0)
     assert found["rotated_mse"] == 0.0
     assert found["rotated_mse_encoder"] == pytest.approx(0.25)

@@ -82,7 +82,7 @@ class ProbabilisticConfig:
     """Weight that keeps every object in use while the mixture is trained; it falls to 0."""
 
     twin: float = 0.0
-    """Weight that makes a picture and a bent copy of it show the same object in the stage of the objects; 0 for none."""
+    """Weight that makes a picture and a bent copy of it show the same object, in the stage of objects; 0 for none."""
     joint_twin: float = 0.0
     """The same while all is trained together, where there is exactly one object."""
     bend: float = 2.5
