@@ -82,7 +82,7 @@ def vote(
     In each round the weights are the posterior of s at the last pose (an E step), and the pose is the exact posterior
     at these weights (an M step): EM routing, derived. The evidence is the bound of both posteriors: ``sum_j r_j own_j +
     (1 - r_j) clutter_j + H(r_j) + log p(A) + 3 log 2 pi - 0.5 log det P`` at the mean, the integral over the pose
-    being exact; it is log p itself, (Smith et al., 2021), Eq. (9), where every part is surely the object's or surely not.
+    being exact; it is log p itself, (Smith et al., 2021), Eq. (9), where each part is surely its own or surely not.
 
     Note: not in the paper, which learns a network for it; (Smith et al., 2021), section 2.2 calls for such schemes.
     """
