@@ -236,6 +236,10 @@ CALLS: dict[str, Callable[[Capsules], object]] = {
     "interpolate": lambda m: m.interpolate(np.zeros((8, 8)), np.ones((8, 8))),
     "refine": lambda m: m.refine(np.zeros((8, 8)), 2),
     "explain": lambda m: m.explain(np.zeros((8, 8))),
+    "parse": lambda m: m.parse(np.zeros((8, 8))),
+    "place": lambda m: m.place(),
+    "move": lambda m: m.move(np.zeros((8, 8)), right=0.5),
+    "show templates": lambda m: m.templates(),
 }
 
 

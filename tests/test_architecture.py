@@ -22,6 +22,7 @@ ROOMS = [
     "metrics",
     "figures",
     "model",
+    "trees",
     "wishes",
     "game",
     "papers",

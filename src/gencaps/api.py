@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from numbers import Integral, Real
 from pathlib import Path
@@ -29,16 +30,22 @@ from gencaps.model import (
     Explores,
     Generates,
     Interpolates,
+    Moves,
+    Parses,
     PictureInfo,
+    Places,
     Reconstructs,
     Refines,
     Resamples,
     Samples,
     Scores,
+    ShowsTemplates,
     Walks,
     abilities,
 )
 from gencaps.primitives.noise import Noise, mix_seed
+from gencaps.primitives.pose import from_parameters
+from gencaps.trees import Node, trees
 from gencaps.wishes import Wishes, as_states, marked, read_wishes
 
 Ability = TypeVar("Ability")
@@ -154,6 +161,92 @@ class Capsules:
         rows = torch.stack([*as_colour, *coloured], 1).flatten(0, 1)
         return Painted(rows.cpu(), self._seen(x), 4)
 
+    @torch.no_grad()
+    def parse(self, pictures: Given, names: Iterable[str] = ()) -> list[Node]:
+        """Reads each picture as a tree of objects and their parts: ``text()`` and ``image()`` draw it.
+
+        Args:
+            names: what to call the pictures.
+        """
+        x = self.pictures(pictures)
+        given = [*names, *(f"picture {place}" for place in range(len(x)))]
+        return trees(self._able(Parses).parse(x), given[: len(x)])
+
+    @torch.no_grad()
+    def templates(self) -> Painted:
+        """Paints the templates that were learned, as they look on black."""
+        sheet = self._able(ShowsTemplates).template_sheet().cpu()
+        rows = -(-len(sheet) // 8)
+        return Painted(sheet, [""] * rows, min(8, len(sheet)))
+
+    @torch.no_grad()
+    def place(
+        self,
+        objects: int | Iterable[int] | None = None,
+        *,
+        right: float = 0.0,
+        down: float = 0.0,
+        turn: float = 0.0,
+        scale: float = 1.0,
+    ) -> Painted:
+        """Paints 'this object at that pose', in its plainest form; of all objects, each alone, if none is named.
+
+        Args:
+            objects: by number from 0; several are painted into one picture.
+            right: to the right, 1 being half a picture.
+            down: downwards.
+            turn: clockwise, in degrees.
+            scale: above 1 enlarges.
+        """
+        model, device = self._able(Places), self.model.device
+        frame = _motion(right, down, turn, scale).to(device)
+        if objects is None:
+            on, labels = torch.eye(model.objects, device=device), [f"object {i}" for i in range(model.objects)]
+        else:
+            chosen = _numbered(objects, model.objects, "object")
+            on = torch.zeros(1, model.objects, device=device)
+            on[0, chosen] = 1.0
+            labels = [f"object {', '.join(map(str, chosen))}"]
+        made = model.place(on, frame.expand(len(on), model.objects, 2, 3))
+        return Painted(made.cpu(), labels, 1)
+
+    @torch.no_grad()
+    def move(
+        self,
+        pictures: Given,
+        object: int | None = None,
+        *,
+        right: float = 0.0,
+        down: float = 0.0,
+        turn: float = 0.0,
+        scale: float = 1.0,
+        steps: int = 1,
+    ) -> Painted:
+        """Paints each picture with an object moved about its own middle: its parts follow, the rest stays.
+
+        Args:
+            object: which, by number from 0; the strongest of each picture if none is named.
+            right: to the right, 1 being half a picture.
+            down: downwards.
+            turn: clockwise, in degrees.
+            scale: above 1 enlarges.
+            steps: pictures on the way, the last at the end of it.
+        """
+        if not 1 <= steps <= MOST_STEPS:
+            raise GencapsError(f"steps is {steps}; ask for 1 to {MOST_STEPS:,} pictures on the way")
+        model = self._able(Moves)
+        _motion(right, down, turn, scale)  # refused before pictures are read
+        objects = self._able(Places).objects
+        number = None if object is None else _numbered(object, objects, "object")[0]
+        x = self.pictures(pictures)
+        which = model.strongest(x) if number is None else torch.full((len(x),), number, device=x.device)
+        made = []
+        for share in torch.linspace(1 / steps, 1, steps).tolist():
+            by = _motion(share * right, share * down, share * turn, scale**share).to(x.device)
+            made.append(model.moved(x, which, by.expand(len(x), 2, 3)))
+        labels = [f"object {i}" for i in which.tolist()]
+        return Painted(torch.stack(made, 1).flatten(0, 1).cpu(), labels, steps)
+
     def _refuse_steps(self, steps: int) -> None:
         if not 0 <= steps <= MOST_STEPS:
             raise GencapsError(f"refine is {steps}; ask for 0 to {MOST_STEPS:,} steps")
@@ -227,13 +320,7 @@ class Capsules:
 
     def _experts(self, model: Draws, capsule: int | Iterable[int]) -> list[int]:
         """Looks capsules up by number."""
-        listed = [capsule] if isinstance(capsule, Integral) else list(capsule)  # pyright: ignore[reportArgumentType]
-        for one in listed:
-            if not isinstance(one, Integral) or not 0 <= int(one) < model.experts:
-                raise GencapsError(f"there is no capsule '{one}': this model has capsules 0 to {model.experts - 1}")
-        if not listed:
-            raise GencapsError(f"no capsule was named: name some of 0 to {model.experts - 1}")
-        return [int(one) for one in listed]
+        return _numbered(capsule, model.experts, "capsule")
 
     @torch.no_grad()
     def explore(self, capsule: int, *, steps: int = 8) -> Painted:
@@ -383,6 +470,28 @@ class Capsules:
         run = None if self.origin is None else run_of(self.origin)
         made = "" if run is None else how_made(run)
         return save_pretrained(self.model, folder, model_card(self.model, made), half=half)
+
+
+def _numbered(given: int | Iterable[int], n: int, what: str) -> list[int]:
+    """Looks capsules or objects up by number, from 0."""
+    listed = [given] if isinstance(given, Integral) else list(given)  # pyright: ignore[reportArgumentType]
+    for one in listed:
+        if not isinstance(one, Integral) or not 0 <= int(one) < n:
+            raise GencapsError(f"there is no {what} '{one}': this model has {what}s 0 to {n - 1}")
+    if not listed:
+        raise GencapsError(f"no {what} was named: name some of 0 to {n - 1}")
+    return [int(one) for one in listed]
+
+
+def _motion(right: float, down: float, turn: float, scale: float) -> Float[Tensor, "2 3"]:
+    """Gives a shift, a turn in degrees and a growth as one pose."""
+    for name, value in {"right": right, "down": down, "turn": turn, "scale": scale}.items():
+        if not abs(value) <= 1000:
+            raise GencapsError(f"{name} is {value}; it must be from -1000 to 1000")
+    if scale <= 0:
+        raise GencapsError(f"scale is {scale}; it must be above 0")
+    both = torch.full((2,), float(scale))
+    return from_parameters(torch.tensor(math.radians(turn)), both, torch.zeros(()), torch.tensor([right, down]).float())
 
 
 def _on_cpu(code: Any) -> Any:

@@ -285,6 +285,52 @@ class Explains(Protocol):
     def explain(self, x: Pictures) -> Explained: ...
 
 
+class Parsed(NamedTuple):
+    """How pictures are read: the capsules of every layer, the top first, and whose part each of them is."""
+
+    picture: Pictures
+    """The picture painted again."""
+    presence: tuple[Float[Tensor, "batch _"], ...]
+    """How surely each capsule is there, 0 to 1."""
+    whose: tuple[Float[Tensor, "batch _ _"], ...]
+    """Between each layer and the one below: how surely each child is each parent's; the first slot is nobody's."""
+    painted: tuple[Float[Tensor, "batch _ channels height width"], ...]
+    """What each capsule painted of the picture, itself or by its parts."""
+
+
+@runtime_checkable
+class Parses(Protocol):
+    """Reads a picture as objects and their parts."""
+
+    def parse(self, x: Pictures) -> Parsed: ...
+
+
+@runtime_checkable
+class Places(Protocol):
+    """Paints objects where they are put."""
+
+    @property
+    def objects(self) -> int: ...
+
+    def place(self, on: Float[Tensor, "batch objects"], frame: Float[Tensor, "batch objects 2 3"]) -> Pictures: ...
+
+
+@runtime_checkable
+class Moves(Protocol):
+    """Paints pictures with their objects moved about their own middles; parts follow."""
+
+    def moved(self, x: Pictures, which: Integer[Tensor, "batch"], by: Float[Tensor, "batch 2 3"]) -> Pictures: ...
+
+    def strongest(self, x: Pictures) -> Integer[Tensor, "batch"]: ...
+
+
+@runtime_checkable
+class ShowsTemplates(Protocol):
+    """Has learned the pictures of its simplest parts."""
+
+    def template_sheet(self) -> Pictures: ...
+
+
 ABILITIES: dict[str, type] = {
     "classify": Classifies,
     "encode": Encodes,
@@ -300,6 +346,10 @@ ABILITIES: dict[str, type] = {
     "interpolate": Interpolates,
     "refine": Refines,
     "explain": Explains,
+    "parse": Parses,
+    "place": Places,
+    "move": Moves,
+    "show templates": ShowsTemplates,
 }
 
 

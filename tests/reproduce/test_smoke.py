@@ -30,7 +30,16 @@ GROUPS = groups()
 
 def test_every_system_that_is_built_is_tried() -> None:
     tried = {book().runs[name].system for runs, _, _ in GROUPS for name in runs}
-    assert {"variational", "capsule_gan", "product_of_experts", "capsnet", "gan", "vae", "resnet"} <= tried
+    assert {
+        "variational",
+        "capsule_gan",
+        "probabilistic",
+        "product_of_experts",
+        "capsnet",
+        "gan",
+        "vae",
+        "resnet",
+    } <= tried
     assert {name for _, name, kind in GROUPS if kind == "value"} >= {
         "classification", "attributes", "probe", "generation", "semi_supervised",
     }  # fmt: skip

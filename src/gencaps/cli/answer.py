@@ -12,6 +12,7 @@ from gencaps.errors import GencapsError
 
 if TYPE_CHECKING:
     from gencaps.api import Capsules, Painted
+    from gencaps.trees import Node
 
 
 def add_parsers(commands: Any) -> None:
@@ -30,6 +31,7 @@ def add_parsers(commands: Any) -> None:
 
     explain = _command(commands, "explain", "show which part and which object painted what", run_explain)
     _pictures(explain)
+    explain.add_argument("--tree", action="store_true", help="draw how a picture is read: objects and their parts")
     _out(explain)
 
     generate = _command(commands, "generate", "paint new pictures", run_generate)
@@ -241,9 +243,26 @@ def run_reconstruct(options: argparse.Namespace) -> None:
 
 
 def run_explain(options: argparse.Namespace) -> None:
-    """Paints each picture as given, painted again, and coloured by who painted each pixel."""
+    """Paints each picture as given, painted again, and coloured by who painted each pixel; or its parse as a tree."""
     model, files = _load(options), _files(options.pictures)
+    if options.tree:
+        _show_trees(model.parse(_read(model, files, options.invert), [file.name for file in files]), options)
+        return
     _show(model.explain(_read(model, files, options.invert)), options)
+
+
+def _show_trees(trees: list[Node], options: argparse.Namespace) -> None:
+    """Draws parses as text, and one of them as a picture where that is asked for."""
+    if options.out is not None:
+        if len(trees) > 1:
+            raise GencapsError(f"a tree is drawn of one picture, and {len(trees)} were given: give one, or no --out")
+        trees[0].save(options.out)
+    if options.json:
+        print(json.dumps([tree.as_dict() for tree in trees]))
+        return
+    print("\n".join(tree.text() for tree in trees))
+    if options.out is not None:
+        print(f"wrote {options.out}")
 
 
 def run_generate(options: argparse.Namespace) -> None:
@@ -264,14 +283,20 @@ def run_explore(options: argparse.Namespace) -> None:
 def run_encode(options: argparse.Namespace) -> None:
     """Prints how far each capsule is on; with --json every number of every named tensor."""
     model, files = _load(options), _files(options.pictures)
-    code = model.encode(_read(model, files, options.invert))._asdict()
+    code = model.encode(_read(model, files, options.invert))
     if options.json:
-        rows = [{name: part[place].tolist() for name, part in code.items()} for place in range(len(files))]
-        print(json.dumps([{"picture": str(file), **row} for file, row in zip(files, rows, strict=True)]))
+        print(json.dumps([{"picture": str(file), **_row(code, place)} for place, file in enumerate(files)]))
         return
-    name = next(name for name in ("presence", "kl", *code) if name in code)
-    for file, row in zip(files, code[name], strict=True):
+    name = next(name for name in ("presence", "kl", *code._fields) if hasattr(code, name))
+    for file, row in zip(files, getattr(code, name), strict=True):
         print(f"{file}  {name}  {' '.join(f'{value:.3f}' for value in row.flatten().tolist())}")
+
+
+def _row(code: Any, place: int) -> Any:
+    """Gives the numbers of one picture: named tensors by name, layers of them as a list."""
+    if hasattr(code, "_fields"):
+        return {name: _row(part, place) for name, part in code._asdict().items()}
+    return [_row(part, place) for part in code] if isinstance(code, tuple) else code[place].tolist()
 
 
 def run_edit(options: argparse.Namespace) -> None:

@@ -141,6 +141,20 @@ def bending(
     return F.interpolate((u.float() * 2 - 1) * pixels, size, mode="bicubic", align_corners=True)
 
 
+def without_affine(field: Float[Tensor, "n 2 knots knots"]) -> Float[Tensor, "n 2 knots knots"]:
+    """Takes out of a field of shifts what a shift, a turn, a growth or a shear could do: its best affine fit.
+
+    What is left bends a picture and does nothing else.
+    """
+    line = torch.linspace(-1, 1, field.shape[-1], dtype=field.dtype, device=field.device)
+    # orthogonal on the square grid: a constant, x and y
+    plane = torch.stack([torch.ones_like(line).expand(len(line), -1), line.expand(len(line), -1)])
+    plane = torch.cat([plane, plane[1:].mT]).flatten(1)
+    plane = plane / plane.norm(dim=1, keepdim=True)
+    flat = field.flatten(2)
+    return (flat - flat @ plane.T @ plane).unflatten(2, field.shape[-2:])
+
+
 def rotate(
     x: Shaped[Tensor, "n channels height width"],
     degrees: Float[Tensor, " n"],

@@ -23,14 +23,21 @@ Features = Callable[[Any, Tensor], Tensor]
 
 
 def latents(model: Any, x: Tensor) -> Float[Tensor, "batch features"]:
-    """Gives all numbers of a picture's capsules, or (mu, sigma) of a Gaussian posterior.
+    """Gives all numbers of a picture's capsules, of a scene's objects, or (mu, sigma) of a Gaussian posterior.
 
     (mu, sigma) is what (Smith et al., 2021), Table 1, probe of a VAE.
     """
     code = model.encode(x)
+    if hasattr(code, "objects"):
+        return presences_and_poses(code)
     if hasattr(code, "log_var"):
         return torch.cat([code.mu.flatten(1), (code.log_var / 2).exp().flatten(1)], 1)
     return code.pose.flatten(1)
+
+
+def presences_and_poses(code: Any) -> Float[Tensor, "batch features"]:
+    """Gives the logits of q(t0) and the poses A0 of a scene's objects. (Smith et al., 2021), section 5.1."""
+    return torch.cat([code.objects.presence_logit, code.objects.pose.flatten(1)], 1)
 
 
 @torch.no_grad()

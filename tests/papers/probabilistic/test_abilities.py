@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 import torch
 
-from gencaps.papers.probabilistic.abilities import motion_to
 from gencaps.papers.probabilistic.capsules import Capsules, Layer
 from gencaps.papers.probabilistic.generative import hard
 from gencaps.papers.probabilistic.layer import frames
+from gencaps.papers.probabilistic.telling import motion_to
 from gencaps.papers.probabilistic.turns import all_turns, pick, turn_back, turned
 from gencaps.primitives.noise import Noise
 from gencaps.primitives.pose import compose
@@ -18,8 +21,9 @@ def test_moving_every_object_moves_its_parts_and_leaves_clutter() -> None:
     model, x = tiny(), torch.rand(2, 1, 10, 10)
     still = torch.eye(2, 3).expand(2, 3, 2, 3).clone()
     assert torch.allclose(model.move(x, still), model.reconstruct(x), atol=1e-6)
-    layers = tuple(layer.middle() for layer in model.encode(x).layers)
-    owner = model.belongs(layers).argmax(1)
+    code = model.encode(x)
+    layers = tuple(layer.middle() for layer in code.layers)
+    owner = model.belongs(code).argmax(1)
     shift = still.clone()
     shift[..., 0, 2] = 0.25
     pose = layers[-1].pose.clone()
@@ -61,6 +65,12 @@ def test_drawn_objects_are_there_as_often_as_the_prior_says() -> None:
     top = model.scene.draw(4000, Noise(0))[0]
     assert abs(float((top.presence_logit > 0).float().mean()) - 0.3) < 0.02
     assert abs(float(top.pose.std()) - 0.5) < 0.01
+
+
+def test_a_model_of_one_object_draws_one_each_equally_often() -> None:
+    on = tiny(objects="one").scene.draw(3000, Noise(0))[0].presence_logit > 0
+    assert (on.sum(1) == 1).all()
+    assert (on.float().mean(0) - 1 / 3).abs().max() < 0.03
 
 
 def test_drawn_children_choose_a_present_parent_by_affinity() -> None:
@@ -129,7 +139,50 @@ def test_a_model_that_looks_from_all_sides_explains_no_picture_worse() -> None:
     four.load_state_dict(one.state_dict())
     x = torch.rand(5, 1, 10, 10)
 
-    assert (four.log_joint(x, four.encode(x).layers) >= one.log_joint(x, one.encode(x).layers) - 1e-3).all()
+    seen = four.encode(x)
+    assert (four.log_joint(x, *seen) >= one.log_joint(x, one.encode(x).layers) - 1e-3).all()
+
+
+@pytest.mark.parametrize("settings", [{}, {"top": "votes", "objects": "one"}])
+def test_a_turned_picture_has_the_same_scene_and_another_turn(settings: dict[str, Any]) -> None:
+    """Objects and parts are told in the scene's frame, so that a turn of the picture leaves them alone."""
+    model, x = tiny(turns=4, seed=3, **settings), torch.rand(4, 1, 10, 10)
+    first, second = model.encode(x), model.encode(torch.rot90(x, -1, (2, 3)))
+    for one, other in zip(first.layers, second.layers, strict=True):
+        assert torch.allclose(one.pose, other.pose, atol=1e-3)
+        assert torch.allclose(one.presence_logit, other.presence_logit, atol=1e-3)
+    quarter = all_turns(4, x)[1].expand(4, 2, 3)
+    assert torch.allclose(compose(second.turn, quarter), first.turn, atol=1e-5)
+    pictures = (model.reconstruct(torch.rot90(x, -1, (2, 3))), torch.rot90(model.reconstruct(x), -1, (2, 3)))
+    assert torch.allclose(*pictures, atol=1e-3)
+
+
+def test_the_prior_of_turns_keeps_pictures_upright_and_costs_twice_its_weight_upside_down() -> None:
+    even, steep = tiny(turns=4, seed=3), tiny(turns=4, seed=3, turn_prior=1e5)
+    x = torch.rand(8, 1, 10, 10)
+    assert not torch.equal(even.encode(x).turn, torch.eye(2, 3).expand(8, 2, 3))
+    assert torch.equal(steep.encode(x).turn, torch.eye(2, 3).expand(8, 2, 3))
+    q, half = even.encode(x).layers, all_turns(4, x)[2]
+    gentle = tiny(turns=4, seed=3, turn_prior=7.0)
+    assert torch.allclose(even.log_joint(x, q, half) - gentle.log_joint(x, q, half), torch.tensor(14.0), atol=1e-2)
+
+
+@pytest.mark.parametrize("turns", [1, 4])
+def test_refining_one_object_climbs_its_own_bound_and_solves_it_again(turns: int) -> None:
+    torch.manual_seed(0)
+    model, x = tiny(top="votes", objects="one", turns=turns), torch.rand(3, 1, 10, 10)
+    before, after = model.encode(x), model.refine(x, 60)
+    assert torch.equal(before.turn, after.turn)
+    assert (model.log_joint(x, *after) > model.log_joint(x, *before)).all()
+    assert torch.allclose(after.objects.pose, model.vote(after.parts.middle()).pose)
+
+
+def test_whose_part_a_template_is_adds_up_to_one_where_one_object_is_solved() -> None:
+    for capsules in ((3, 4), (2, 3, 4)):
+        model = tiny(top="votes", objects="one", capsules=capsules)
+        belongs = model.belongs(model.encode(torch.rand(2, 1, 10, 10)))
+        assert (belongs >= 0).all()
+        assert torch.allclose(belongs.sum(1), torch.ones(2, 4), atol=1e-5)
 
 
 def test_reconstruction_after_refine_is_nearer() -> None:

@@ -8,6 +8,7 @@ from torch.distributions import Normal, RelaxedBernoulli
 from gencaps.papers.probabilistic.bound import Draws, bound_of, log_marginal, log_q, sample_layer
 from gencaps.papers.probabilistic.capsules import Capsules, Layer
 from gencaps.papers.probabilistic.inference import Inferred, random_numbers
+from gencaps.papers.probabilistic.layer import log_children
 from gencaps.papers.probabilistic.model import ProbabilisticCapsules
 from gencaps.primitives.noise import Noise
 from tests.papers.probabilistic.helpers import random_capsules, tiny
@@ -46,6 +47,40 @@ def test_bound_lies_below_the_likelihood_and_is_tighter_after_refine() -> None:
     truth = estimated(model, x, 200_000)
     first = mean_bound(model, x, model.encode(x).layers)
     refined = mean_bound(model, x, model.refine(x, 400, rate=0.03).layers)
+    assert first < refined < truth + 0.05  # the estimate's own error
+    assert truth - refined < 0.5 * (truth - first)
+
+
+def estimated_of_one(model: ProbabilisticCapsules, x: torch.Tensor, n: int) -> float:
+    """Estimates log p(X) of the model in which exactly one object is on, which one drawn too."""
+    at = Normal(model.scene.family(0).offset[:, 0].mean(0), 0.8)
+    a0, a1 = model.config.pose_scale * torch.randn(n, 2, 2, 3), at.sample((n, 1))
+    y = torch.logit(torch.rand(n, 1))  # a logistic draw
+    proposal = (y - 2 * torch.nn.functional.softplus(y))[:, 0] + at.log_prob(a1).sum((1, 2, 3))
+    on = torch.where(torch.rand(n, 1) < 0.5, torch.tensor([40.0, -40.0]), torch.tensor([-40.0, 40.0]))
+    low = Capsules(y, a1)
+    joint = model.scene.log_picture(x.expand(n, -1, -1, -1), low) + log_children(
+        model.scene.pairs(0, Capsules(on, a0), low)
+    )
+    return float(log_marginal((joint - proposal)[:, None])[0])
+
+
+@torch.no_grad()
+def test_bound_of_one_object_lies_below_the_likelihood_and_is_tighter_after_refine() -> None:
+    torch.manual_seed(0)
+    model = tiny(size=4, **{**ONE, "capsules": (2, 1), "top": "votes", "objects": "one", "pose_scale": 0.5})
+    x = torch.rand(1, 1, 4, 4, generator=torch.Generator().manual_seed(0))
+    truth = estimated_of_one(model, x, 200_000)
+
+    def mean(q: tuple[Layer, ...], n: int = 4000) -> float:
+        many = Layer(*(part.expand(n, *part.shape[1:]) for part in q[1]))
+        drawn = sample_layer(many, random_numbers((1,), n, Noise(1))[0], 1.0, False)
+        nobody = Layer(*(part[:, :0] for part in many))
+        inferred = Inferred((nobody, many), (nobody.middle(), drawn))
+        evidence = model.vote(drawn).evidence
+        return float(model.bound_of_one(x.expand(n, -1, -1, -1), inferred, evidence, False).total().mean())
+
+    first, refined = mean(model.encode(x).layers), mean(model.refine(x, 400, rate=0.03).layers)
     assert first < refined < truth + 0.05  # the estimate's own error
     assert truth - refined < 0.5 * (truth - first)
 

@@ -9,7 +9,7 @@ import torch
 
 from gencaps.model import PictureInfo, Step
 from gencaps.papers.probabilistic.config import ProbabilisticConfig
-from gencaps.papers.probabilistic.model import ProbabilisticCapsules
+from gencaps.papers.probabilistic.model import ProbabilisticCapsules, bent
 from gencaps.primitives.noise import Noise
 from tests.helpers import refused
 from tests.papers.probabilistic.helpers import tiny
@@ -111,6 +111,69 @@ def test_with_one_object_the_joint_loss_is_the_bound_with_the_mixture_for_its_to
     assert torch.isclose(losses.total, -by_hand.mean(), atol=1e-3)
 
 
+def test_with_one_object_the_last_stage_draws_poses_and_keeps_the_mixture() -> None:
+    from gencaps.papers.probabilistic.bound import log_q
+    from gencaps.papers.probabilistic.inference import random_numbers
+    from gencaps.papers.probabilistic.mixture import tempered
+
+    model, x = tiny(top="votes", objects="one", poses="gaussian", **ROAD), torch.rand(3, 1, 10, 10)
+    losses = model.losses(x, torch.zeros(3, dtype=torch.long), step("full", seed=4))
+    found = model.infer(x, random_numbers((3, 4), 3, Noise(4)), False, False)
+    low = found.drawn[1]
+    assert not torch.allclose(low.pose, found.q[1].pose)
+    by_hand = (
+        model.scene.log_picture(x, low) + tempered(model.vote(low).evidence, 1.0) - log_q(found.q[1], low, 1.0, False)
+    )
+    assert torch.isclose(losses.total, -by_hand.mean(), atol=1e-3)
+
+
+def test_poses_that_are_gaussian_at_once_are_drawn_in_every_stage() -> None:
+    at_once, deltas = tiny(poses="gaussian-at-once", **ROAD), tiny(**ROAD)
+    assert [stage.name for stage in at_once.stages()] == ["parts", "objects", "joint", "full"]
+    x, y = torch.rand(4, 1, 10, 10), torch.zeros(4, dtype=torch.long)
+    for stage in ("parts", "objects", "joint"):
+        first, second = (model.losses(x, y, step(stage)).total for model in (at_once, deltas))
+        assert not torch.isclose(first, second)
+
+
+def test_a_twin_is_bent_and_nothing_else() -> None:
+    from gencaps.data.transforms import without_affine
+
+    field = without_affine(torch.rand(3, 2, 5, 5, dtype=torch.float64))
+    line = torch.linspace(-1, 1, 5, dtype=torch.float64)
+    for plane in (torch.ones(5, 5, dtype=torch.float64), line.expand(5, 5), line.expand(5, 5).mT):
+        assert (field * plane).sum((2, 3)).abs().max() < 1e-12
+    # and what is affine is gone altogether
+    assert without_affine((2 + 3 * line - 0.5 * line[:, None]).expand(1, 2, 5, 5)).abs().max() < 1e-12
+    x = torch.rand(2, 1, 10, 10)
+    assert torch.allclose(bent(x, Noise(0), 0.0), x, atol=1e-5)
+    assert not torch.allclose(bent(x, Noise(0), 3.0), x, atol=0.05)
+
+
+def test_a_quarter_turn_of_training_pictures_leaves_the_loss_alone_where_sides_are_chosen() -> None:
+    model = tiny(turns=4, turn_in_training=True, top="votes", objects="one", **ROAD)
+    x, y = torch.rand(4, 1, 10, 10), torch.zeros(4, dtype=torch.long)
+    for stage in ("objects", "joint"):
+        first, second = (model.losses(p, y, step(stage)).total for p in (x, torch.rot90(x, 1, (2, 3))))
+        assert torch.isclose(first, second, rtol=1e-3)
+    before, after = (model.losses(p, y, step("parts")).total for p in (x, torch.rot90(x, 1, (2, 3))))
+    assert not torch.isclose(before, after, rtol=1e-3)  # parts are learned at any angle
+
+
+@pytest.mark.parametrize("top", ["set", "votes"])
+def test_twins_are_weighed_where_one_object_is_on(top: str) -> None:
+    settings: dict[str, Any] = {"top": top, "objects": "one", **ROAD}
+    plain, twins = tiny(**settings), tiny(twin=3.0, joint_twin=3.0, sure=0.5, **settings)
+    x, y = torch.rand(4, 1, 10, 10), torch.zeros(4, dtype=torch.long)
+    for stage in ("objects", "joint"):
+        # at its end the balance of the objects' stage is 0
+        first, second = (model.losses(x, y, step(stage)) for model in (plain, twins))
+        added = 3.0 * (second.terms["twin"] + 0.5 * second.terms["doubt"])
+        assert torch.isclose(second.total - first.total, added, rtol=1e-3, atol=1e-2)
+        assert second.terms["twin"] > 0
+    assert "twin" not in twins.losses(x, y, step("parts")).terms
+
+
 def test_three_layers_and_colour_train_alike() -> None:
     for top in ("set", "votes"):
         model = tiny(channels=3, capsules=(2, 3, 4), poses="gaussian", top=top, **ROAD).train()
@@ -152,6 +215,8 @@ def test_the_generative_model_has_fewer_than_30_000_numbers() -> None:
         ({"balance": -1.0}, ("model.balance",)),
         ({"width": 30, "heads": 4}, ("model.width", "multiple")),
         ({"turns": 0}, ("model.turns", "at least 1")),
+        ({"turn_in_training": True}, ("model.turn_in_training", "model.turns")),
+        ({"twin": -1.0}, ("model.twin",)),
     ],
 )
 def test_bad_settings_are_refused_on_one_line(settings: dict[str, object], words: tuple[str, ...]) -> None:

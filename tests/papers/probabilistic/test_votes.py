@@ -7,8 +7,18 @@ from torch.distributions import MultivariateNormal
 
 from gencaps.papers.probabilistic.capsules import Capsules, Layer
 from gencaps.papers.probabilistic.layer import Bonds, frames, place
-from gencaps.papers.probabilistic.mixture import each_alone, guessed, imbalance, log_pose_prior, odds, tempered, vote
-from gencaps.papers.probabilistic.votes import solve_pose, square
+from gencaps.papers.probabilistic.mixture import (
+    disagreement,
+    doubt,
+    each_alone,
+    guessed,
+    imbalance,
+    log_pose_prior,
+    odds,
+    tempered,
+    vote,
+)
+from gencaps.papers.probabilistic.votes import Factor, solve_pose, square
 
 SETTINGS = {"temperature": 1.0, "off_scale": 1.0, "pose_scale": 0.7}
 
@@ -46,6 +56,39 @@ def test_pose_and_evidence_are_those_of_the_linear_gaussian() -> None:
         marginal = MultivariateNormal(m, noise.diag() + 0.7**2 * w @ w.T).log_prob(pose.flatten())
         presences = 3 * (-60.0)  # the logistic density of 60 about 0
         assert torch.isclose(voted.evidence[0, parent], marginal + presences, atol=1e-2)
+
+
+def test_a_factor_is_that_of_the_library() -> None:
+    half = torch.randn(5, 3, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    p, right = half @ half.mT + 0.1 * torch.eye(3, dtype=torch.float64), half[:, 0]
+    factor = Factor.of(p, 0.1)
+    assert torch.allclose(factor.solve(right), torch.linalg.solve(p, right))
+    assert torch.allclose(factor.log_det(), torch.logdet(p))
+    assert torch.allclose(factor.variances(), torch.linalg.inv(p).diagonal(dim1=-2, dim2=-1))
+    assert torch.autograd.gradcheck(lambda p: Factor.of((p + p.mT) / 2, 0.1).solve(right), p.requires_grad_())
+
+
+def test_a_factor_stays_finite_where_rounding_eats_the_prior() -> None:
+    line = torch.tensor([1e4, 1.0, -1e4])
+    factor = Factor.of(torch.outer(line, line) + 1e-3 * torch.eye(3), 1e-3)
+    assert factor.solve(line).isfinite().all()
+    assert factor.variances().isfinite().all()
+
+
+def test_the_evidence_lies_below_the_likelihood_and_near_it() -> None:
+    # each part may be the object's or clutter, so the posterior of the pose is a mixture of 2^4 Gaussians
+    torch.manual_seed(0)
+    known = bonds(parents=2, children=4, dummy=-1.0)
+    child = Capsules(torch.randn(1, 4), 0.5 * torch.eye(2, 3) + 0.5 * torch.randn(1, 4, 2, 3))
+    voted = vote(child, known, rounds=4, **SETTINGS)
+    many, n = Capsules(*(part.expand(40_000, *part.shape[1:]) for part in child)), 40_000
+    q = torch.distributions.Normal(voted.pose, 1.5 * (0.5 * voted.pose_log_var).exp())
+    pose = q.sample((n,))[:, 0]
+    weight = each_alone(many, pose, known, 1.0, 1.0).log_prob() + log_pose_prior(pose, 0.7)
+    weight = weight - q.log_prob(pose).sum((-2, -1))
+    truth = weight.logsumexp(0) - torch.tensor(float(n)).log()
+    assert (voted.evidence[0] < truth).all()
+    assert (voted.evidence[0] > truth - 1.0).all()
 
 
 def test_a_part_without_weight_has_no_vote() -> None:
@@ -94,6 +137,16 @@ def test_odds_are_the_logits_of_the_responsibilities() -> None:
     evidence = torch.randn(4, 5)
     assert torch.allclose(odds(evidence), torch.logit(evidence.softmax(1)), atol=1e-4)
     assert odds(1e4 * evidence).isfinite().all()
+
+
+def test_views_that_agree_do_not_disagree_and_a_sure_one_has_no_doubt() -> None:
+    evidence = torch.randn(3, 4)
+    assert disagreement(evidence, evidence + 5.0, 1.0).abs().max() < 1e-5
+    # (0.75 - 0.25) log 3, twice
+    one, other = torch.tensor([[3.0, 1.0]]).log(), torch.tensor([[1.0, 3.0]]).log()
+    assert torch.isclose(disagreement(one, other, 1.0)[0], torch.tensor(3.0).log())
+    assert torch.isclose(doubt(torch.zeros(1, 4), 1.0)[0], torch.tensor(4.0).log())
+    assert doubt(torch.tensor([[100.0, 0.0]]), 1.0)[0] < 1e-5
 
 
 def test_imbalance_is_zero_where_objects_share_the_pictures_and_log_n_where_one_has_all() -> None:

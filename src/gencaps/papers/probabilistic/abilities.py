@@ -1,33 +1,33 @@
-"""What a trained scene can do: encode, reconstruct, refine, make new pictures, explain, move objects."""
+"""How a picture becomes capsules and a picture again: encode, refine, reconstruct, make new ones."""
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gencaps.model import CapsuleModel, Explained, PictureInfo, Pictures
+from gencaps.model import CapsuleModel, PictureInfo, Pictures
 from gencaps.papers.probabilistic.bound import Bound, Draws, bound_of, log_q
-from gencaps.papers.probabilistic.capsules import Capsules, Layer, PerPicture, Poses
+from gencaps.papers.probabilistic.capsules import Capsules, Layer, PerPicture
 from gencaps.papers.probabilistic.config import ProbabilisticConfig
-from gencaps.papers.probabilistic.generative import Scene, hard
+from gencaps.papers.probabilistic.generative import Scene
 from gencaps.papers.probabilistic.inference import Inferred, Recogniser, draw_from, random_numbers
-from gencaps.papers.probabilistic.layer import frames, whose
-from gencaps.papers.probabilistic.mixture import Voted, odds, vote
+from gencaps.papers.probabilistic.layer import log_children
+from gencaps.papers.probabilistic.mixture import PerObject, Voted, odds, tempered, vote
 from gencaps.papers.probabilistic.refine import climb
-from gencaps.papers.probabilistic.templates import responsibilities
-from gencaps.papers.probabilistic.turns import all_turns, pick, turn_back, turned
+from gencaps.papers.probabilistic.turns import Turns, all_turns, pick, turn_back, turned
 from gencaps.primitives.noise import Noise
-from gencaps.primitives.pose import compose, identity, invert
+from gencaps.primitives.pose import compose, invert
 
 
 class Encoded(NamedTuple):
-    """What q says of each layer of a picture's capsules, the top first."""
+    """What q says of each layer of a picture's capsules, the top first, in the frame of the scene."""
 
     layers: tuple[Layer, ...]
+    turn: Float[Tensor, "batch 2 3"]
+    """From the picture as it was given to the scene's frame: how it was turned before it was read."""
 
     @property
     def objects(self) -> Layer:
@@ -35,9 +35,18 @@ class Encoded(NamedTuple):
         return self.layers[0]
 
     @property
+    def presence(self) -> Float[Tensor, "batch objects"]:
+        """How surely each object is there, 0 to 1."""
+        return torch.sigmoid(self.objects.presence_logit)
+
+    @property
     def parts(self) -> Layer:
         """The lowest layer, the templates'."""
         return self.layers[-1]
+
+    def on_canvas(self) -> tuple[Layer, ...]:
+        """Gives the layers where they lie on the picture as it was given."""
+        return tuple(turn_back(layer, self.turn, top=k == 0) for k, layer in enumerate(self.layers))
 
 
 class Abilities(CapsuleModel):
@@ -95,53 +104,92 @@ class Abilities(CapsuleModel):
                 layer = self.above(k - 1, drawn)
         return Inferred(*(tuple(part) for part in zip(*reversed(found), strict=True)))
 
-    def bound_at(self, x: Pictures, inferred: Inferred, deltas: bool) -> Bound:
-        """Gives the bound at a draw from q."""
+    def bound_at(self, x: Pictures, inferred: Inferred, deltas: bool, turn: Turns | None = None) -> Bound:
+        """Gives the bound at a draw from q; of pictures that were turned to be read, the turns are given."""
         log_qs = [log_q(q, drawn, self.config.temperature, deltas) for q, drawn in zip(*inferred, strict=True)]
-        log_picture = self.scene.log_picture(x, inferred.drawn[-1])
+        log_picture = self.scene.log_picture(x, on_canvas(inferred.drawn[-1], turn))
         return bound_of(log_picture, self.scene.log_layers(inferred.drawn), tuple(log_qs))
+
+    def bound_of_one(
+        self, x: Pictures, inferred: Inferred, evidence: PerObject, deltas: bool, turn: Turns | None = None
+    ) -> Bound:
+        """Gives the bound at a draw from q where exactly one object is on, which one being summed out.
+
+        Args:
+            inferred: of all layers but the objects', whose own is empty.
+            evidence: log p(the layer below given each object alone), or a bound on it.
+        """
+        rest = self.bound_at(x, inferred, deltas, turn)
+        # the first layer's parents are the objects of the mixture, not the dummy alone
+        clutter = log_children(self.scene.pairs(0, *inferred.drawn[:2]))
+        return Bound(rest.picture, (tempered(evidence, 1.0), rest.layers[1] - clutter, *rest.layers[2:]))
+
+    @property
+    def solves(self) -> bool:
+        """Whether there is one object, found by votes: then nothing of the top layer is left to infer."""
+        return self.config.objects == "one" and self.config.top == "votes"
 
     def encode(self, x: Pictures) -> Encoded:
         """Gives presences and poses at every layer, without noise; from the likeliest of several sides where asked.
 
-        Note: ``turns`` above 1 is not in the paper. The networks know upright pictures alone, but the model itself does
-        not care how its frames are turned: so each picture is looked at from all sides, and the best account is kept.
+        Note: ``turns`` above 1 is not in the paper. The scene then has a turn of its own, with its prior; the networks
+        know upright pictures alone, so each side is looked at and the likeliest is kept.
         """
-        best = self.infer(x, None).q
-        height = self.log_joint(x, best) if self.config.turns > 1 else x.new_zeros(len(x))
-        for turn in all_turns(self.config.turns, x)[1:]:
+        best, sides = self.infer(x, None).q, all_turns(self.config.turns, x)
+        chosen = sides[0].expand(len(x), 2, 3)
+        height = self.log_joint(x, best) if len(sides) > 1 else x.new_zeros(len(x))
+        for turn in sides[1:]:
             found = self.infer(turned(x, turn), None).q
-            layers = tuple(turn_back(layer, turn, top=k == 0) for k, layer in enumerate(found))
-            score = self.log_joint(x, layers)
+            score = self.log_joint(x, found, turn)
             higher = score > height
             height = torch.where(higher, score, height)
-            best = tuple(pick(higher, new, old) for new, old in zip(layers, best, strict=True))
-        return Encoded(best)
+            chosen = torch.where(higher[:, None, None], turn, chosen)
+            best = tuple(pick(higher, new, old) for new, old in zip(found, best, strict=True))
+        return Encoded(best, chosen)
 
-    def log_joint(self, x: Pictures, q: tuple[Layer, ...]) -> PerPicture:
-        """Gives log p(X, t, A) at the middle of q."""
+    def log_joint(self, x: Pictures, q: tuple[Layer, ...], turn: Turns | None = None) -> PerPicture:
+        """Gives log p(X, t, A) at the middle of q; where one object is solved from votes, with it summed out.
+
+        A turn of the scene has its own log prior, ``turn_prior (cos(turn) - 1)`` but for a constant.
+        """
         middles = tuple(layer.middle() for layer in q)
-        return self.scene.log_picture(x, middles[-1]) + torch.stack(self.scene.log_layers(middles)).sum(0)
+        picture = self.scene.log_picture(x, on_canvas(middles[-1], turn))
+        if turn is not None:
+            picture = picture + self.config.turn_prior * (turn[..., 0, 0] - 1)
+        if not self.solves:
+            return picture + torch.stack(self.scene.log_layers(middles)).sum(0)
+        below = [log_children(self.scene.pairs(k, *middles[k : k + 2])) for k in range(1, len(middles) - 1)]
+        return picture + torch.stack([tempered(self.vote(middles[1]).evidence, 1.0), *below]).sum(0)
 
     def refine(self, x: Pictures, steps: int, rate: float = 0.02, seed: int = 0) -> Encoded:
         """Optimises q of each picture by itself, from the networks' answer on: free-form inference.
 
-        (Smith et al., 2021), Sec. 2.4. The bound is climbed by Adam, at fresh random numbers each step.
+        (Smith et al., 2021), Sec. 2.4. The bound is climbed by Adam, at fresh random numbers each step. Where one
+        object is solved from votes, q of the layers below is climbed, and the object solved again.
 
         Args:
             steps: of Adam.
             rate: its step size.
             seed: of the random numbers.
         """
-        deltas, noise = self.config.poses == "delta", Noise(seed, x.device)
+        config, noise, start = self.config, Noise(seed, x.device), self.encode(x)
+        deltas = config.poses == "delta"
+        first = 1 if self.solves else 0
+        nobody = Layer(*(part[:, :0] for part in start.layers[0]))
+        turn = start.turn if config.turns > 1 else None
 
         def objective(q: tuple[Layer, ...]) -> Float[Tensor, "batch"]:
-            draws = random_numbers(self.config.capsules, len(x), noise)
-            pairs = zip(q, draws, strict=True)
-            drawn = tuple(draw_from(layer, draw, self.config.temperature, deltas) for layer, draw in pairs)
-            return self.bound_at(x, Inferred(q, drawn), deltas).total()
+            draws = random_numbers(config.capsules, len(x), noise)[first:]
+            drawn = tuple(
+                draw_from(layer, draw, config.temperature, deltas) for layer, draw in zip(q, draws, strict=True)
+            )
+            if not self.solves:
+                return self.bound_at(x, Inferred(q, drawn), deltas, turn).total()
+            whole = Inferred((nobody, *q), (nobody.middle(), *drawn))
+            return self.bound_of_one(x, whole, self.vote(drawn[0]).evidence, deltas, turn).total()
 
-        return Encoded(climb(objective, self.encode(x).layers, steps, rate))
+        found = climb(objective, start.layers[first:], steps, rate)
+        return Encoded((self.above(0, found[0].middle()), *found) if self.solves else found, start.turn)
 
     def paint(self, lowest: Capsules) -> Pictures:
         """Paints templates."""
@@ -150,8 +198,8 @@ class Abilities(CapsuleModel):
     def reconstruct(self, x: Pictures, noise: Noise | None = None, refine: int = 0) -> Pictures:
         """Paints a picture again from its parts; after ``refine`` steps of free-form inference where asked."""
         if refine:
-            return self.paint(self.refine(x, refine).parts.middle())
-        parts = self.encode(x).parts
+            return self.paint(self.refine(x, refine).on_canvas()[-1].middle())
+        parts = self.encode(x).on_canvas()[-1]
         draws = None if noise is None else random_numbers(self.config.capsules, len(x), noise)[-1]
         return self.paint(draw_from(parts, draws, self.config.temperature, self.config.poses == "delta"))
 
@@ -159,54 +207,9 @@ class Abilities(CapsuleModel):
         """Paints n scenes from the prior."""
         return self.paint(self.scene.draw(n, noise)[-1])
 
-    def template_sheet(self) -> Pictures:
-        """Gives every template as it looks on black: colour times alpha."""
-        return self.scene.templates.sheet()
 
-    def arrange(self, on: Float[Tensor, "batch objects"], pose: Poses, noise: Noise | None = None) -> Pictures:
-        """Paints these objects at these poses: 'this object at that pose'; without noise in their plainest form."""
-        return self.paint(self.scene.unroll(Capsules(hard(on > 0.5), pose), noise)[-1])
-
-    def explain(self, x: Pictures) -> Explained:
-        """Says which template painted which pixel, and which object, through the posterior of s.
-
-        (Smith et al., 2021), Figures 5 and 7, and Supplement D.
-        """
-        layers = tuple(layer.middle() for layer in self.encode(x).layers)
-        shares = responsibilities(self.scene.templates.covers(layers[-1]))
-        belongs = self.belongs(layers)
-        objects = torch.einsum("bsc,bchw->bshw", belongs, shares[:, :-1])
-        objects = torch.cat([objects[:, :1] + shares[:, -1:], objects[:, 1:]], 1)
-        return Explained(self.paint(layers[-1]), shares, objects, torch.sigmoid(layers[0].presence_logit))
-
-    def belongs(self, layers: tuple[Capsules, ...]) -> Float[Tensor, "batch slots children"]:
-        """Gives how surely each template is a part of each object, slot 0 being nobody's, through all layers."""
-        total = None
-        for k, (parent, child) in enumerate(pairwise(layers)):
-            share = whose(self.scene.pairs(k, parent, child))
-            if total is None:
-                total = share
-            else:  # clutter stays clutter; a middle capsule hands its parts on to its own parents
-                handed = torch.einsum("bsm,bmc->bsc", total, share[:, 1:])
-                total = torch.cat([handed[:, :1] + share[:, :1], handed[:, 1:]], 1)
-        assert total is not None
-        return total
-
-    def move(self, x: Pictures, motion: Float[Tensor, "batch objects 2 3"]) -> Pictures:
-        """Paints pictures with their objects moved on the canvas: each object's parts follow it, clutter stays.
-
-        Args:
-            motion: an affine map for each object, applied after its own pose.
-        """
-        layers = tuple(layer.middle() for layer in self.encode(x).layers)
-        still = identity((len(x), 1), dtype=x.dtype, device=x.device)
-        whole = torch.cat([still, motion], 1)
-        owner = self.belongs(layers).argmax(1)
-        follow = whole.gather(1, owner[..., None, None].expand(-1, -1, 2, 3))
-        lowest = layers[-1]
-        return self.paint(Capsules(lowest.presence_logit, compose(follow, lowest.pose)))
-
-
-def motion_to(start: Poses, end: Poses) -> Poses:
-    """Gives the motion on the canvas that takes objects from one pose to another: ``(I + B)(I + A)^-1``."""
-    return compose(frames(end, top=True), invert(frames(start, top=True)))
+def on_canvas(lowest: Capsules, turn: Turns | None) -> Capsules:
+    """Gives parts where they lie on a picture that was turned to be read."""
+    if turn is None:
+        return lowest
+    return Capsules(lowest.presence_logit, compose(invert(turn)[..., None, :, :], lowest.pose))

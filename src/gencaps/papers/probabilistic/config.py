@@ -60,8 +60,12 @@ class ProbabilisticConfig:
     """Rounds in which votes are weighed by who belongs to whom."""
     turns: int = 1
     """Sides from which a trained model looks at a picture, keeping what explains it best; 1 is the paper."""
-    poses: Literal["delta", "gaussian"] = "delta"
-    """Posterior of the poses, section 2.3; gaussian adds a last stage to a run that trained deltas."""
+    turn_prior: float = 0.0
+    """How much likelier an upright scene is than a turned one: its log prior is this times cos(turn) - 1; 0 is even."""
+    turn_in_training: bool = False
+    """Chooses the side in training too, once there are objects: for training pictures that come at any angle."""
+    poses: Literal["delta", "gaussian", "gaussian-at-once"] = "delta"
+    """Posterior of the poses, section 2.3; gaussian adds a last stage to a run of deltas, at once has none."""
     road: Literal["joint", "parts-first"] = "joint"
     """Trains everything at once (the paper), or parts, then objects as a mixture, then all."""
     objects: Literal["several", "one"] = "several"
@@ -76,6 +80,15 @@ class ProbabilisticConfig:
     """Share of that stage after which it has cooled."""
     balance: float = 10.0
     """Weight that keeps every object in use while the mixture is trained; it falls to 0."""
+
+    twin: float = 0.0
+    """Weight that makes a picture and a bent copy of it show the same object, in the stage of objects; 0 for none."""
+    joint_twin: float = 0.0
+    """The same while all is trained together, where there is exactly one object."""
+    bend: float = 2.5
+    """How far the copy is bent, in pixels of 28; nothing affine is done to it."""
+    sure: float = 0.3
+    """Weight, times that of the twin, that makes one object stand out."""
 
     def __post_init__(self) -> None:
         refuse_below(
@@ -93,7 +106,6 @@ class ProbabilisticConfig:
             "votes",
             "turns",
         )
-        refuse_below(self, 1, "votes", "turns")
         if len(self.capsules) < 2:
             raise GencapsError(f"model.capsules is {self.capsules}; it needs two layers or more, such as (16, 16)")
         for name in _POSITIVE:
@@ -105,9 +117,11 @@ class ProbabilisticConfig:
             raise GencapsError(f"model.heat is {self.heat}; it must be at least 1")
         if not 0 <= self.cool <= 1:
             raise GencapsError(f"model.cool is {self.cool}; it must be from 0 to 1")
-        for name in ("balance", "joint_balance"):
+        for name in ("balance", "joint_balance", "twin", "joint_twin", "bend", "sure", "turn_prior"):
             if getattr(self, name) < 0:
                 raise GencapsError(f"model.{name} is {getattr(self, name)}; it must not be negative")
+        if self.turn_in_training and self.turns < 2:
+            raise GencapsError("model.turn_in_training needs sides to choose from: set model.turns, such as 12")
         if self.width % self.heads:
             raise GencapsError(f"model.width is {self.width}; it must be a multiple of model.heads, {self.heads}")
 

@@ -131,9 +131,16 @@ class Scene(nn.Module):
         return tuple(layers)
 
     def draw(self, n: int, noise: Noise) -> tuple[Capsules, ...]:
-        """Draws whole scenes from the prior, Eq. (1) to Eq. (6), with hard presences."""
+        """Draws whole scenes from the prior, Eq. (1) to Eq. (6), with hard presences.
+
+        Note: departs from Eq. (1) where the model was trained on exactly one object: then one is drawn.
+        """
         count = self.config.capsules[0]
-        on = noise.uniform(n, count) < self.config.share
+        on = noise.uniform(n, count)
+        if self.config.objects == "one":
+            on = on == on.amax(1, keepdim=True)
+        else:
+            on = on < self.config.share
         pose = self.config.pose_scale * noise.normal(n, count, 2, 3)
         return self.unroll(Capsules(hard(on), pose), noise)
 

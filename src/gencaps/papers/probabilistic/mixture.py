@@ -36,6 +36,17 @@ class Alone(NamedTuple):
         """Gives how surely each child is the parent's."""
         return torch.sigmoid(self.own - self.clutter)
 
+    def bound(self, share: PerPart) -> PerObject:
+        """Gives what is below ``log_prob`` at any posterior of s, and equal to it where that is ``belongs``.
+
+        ``sum_j r_j own_j + (1 - r_j) clutter_j + H(r_j)``, quadratic in the parent's pose.
+
+        Args:
+            share: r, how surely each child is said to be the parent's.
+        """
+        doubt = torch.special.entr(share) + torch.special.entr(1 - share)
+        return (share * self.own + (1 - share) * self.clutter + doubt).sum(2)
+
 
 def log_unchosen(child: Capsules, pose: ParentPoses, bonds: Bonds, temperature: float, off_scale: float) -> Pairs:
     """Gives log p(t_j, A_j given s_j = i), Eq. (4) to Eq. (6), of objects at these poses."""
@@ -60,7 +71,7 @@ class Voted(NamedTuple):
     """The mean of its pose's posterior."""
     pose_log_var: ParentPoses
     evidence: PerObject
-    """log p(parts given the object alone), the pose integrated out."""
+    """A bound on log p(parts given the object alone), the pose integrated out."""
 
 
 def vote(
@@ -69,31 +80,25 @@ def vote(
     """Solves each object's pose from its parts, weighing them in turn by how surely they are its own.
 
     In each round the weights are the posterior of s at the last pose (an E step), and the pose is the exact posterior
-    mean at these weights (an M step): EM routing, derived. The evidence is Laplace's, exact where every part is surely
-    the object's or surely not: ``log p(parts, A) + 3 log 2 pi - 0.5 log det P`` at the mean.
+    at these weights (an M step): EM routing, derived. The evidence is the bound of both posteriors: ``sum_j r_j own_j +
+    (1 - r_j) clutter_j + H(r_j) + log p(A) + 3 log 2 pi - 0.5 log det P`` at the mean, the integral over the pose
+    being exact; it is log p itself, (Smith et al., 2021), Eq. (9), where each part is surely its own or surely not.
 
     Note: not in the paper, which learns a network for it; (Smith et al., 2021), section 2.2 calls for such schemes.
     """
     t = torch.sigmoid(child.presence_logit)[:, None]
     parents = bonds.offset.shape[0] - 1
-    weight = t.expand(-1, parents, -1)
+    share = torch.ones_like(t).expand(-1, parents, -1)
     offset, log_var = bonds.offset[1:], bonds.log_var[1:]
     for _ in range(rounds - 1):
-        pose, _ = solve_pose(weight, child.pose, offset, log_var, pose_scale)
+        pose, _ = solve_pose(t * share, child.pose, offset, log_var, pose_scale)
         # rounds before the last only choose the weights; no gradient runs through them
-        weight = t * each_alone(child, pose, bonds, temperature, off_scale).belongs().detach()
-    pose, factor = solve_pose(weight, child.pose, offset, log_var, pose_scale)
-    alone = each_alone(child, pose, bonds, temperature, off_scale).log_prob()
-    log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum((-2, -1))
+        share = each_alone(child, pose, bonds, temperature, off_scale).belongs().detach()
+    pose, factor = solve_pose(t * share, child.pose, offset, log_var, pose_scale)
+    alone = each_alone(child, pose, bonds, temperature, off_scale).bound(share)
+    log_det = factor.log_det().sum(-1)
     evidence = alone + log_pose_prior(pose, pose_scale) + 3 * math.log(2 * math.pi) - 0.5 * log_det
-    return Voted(pose, variances(factor).log(), evidence)
-
-
-def variances(factor: Float[Tensor, "batch parents 2 3 3"]) -> ParentPoses:
-    """Gives the diagonal of P^-1 from the Cholesky factor of P."""
-    eye = torch.eye(3, dtype=factor.dtype, device=factor.device).expand_as(factor)
-    inverse = torch.linalg.solve_triangular(factor, eye, upper=False)
-    return inverse.square().sum(-2)
+    return Voted(pose, factor.variances().log(), evidence)
 
 
 def log_pose_prior(pose: ParentPoses, pose_scale: float) -> PerObject:
@@ -117,6 +122,21 @@ def imbalance(evidence: PerObject, heat: float | Float[Tensor, ""]) -> Float[Ten
     """
     mean = (evidence / heat).softmax(1).mean(0)
     return (mean * torch.log(mean * len(mean) + 1e-8)).sum()
+
+
+def disagreement(first: PerObject, second: PerObject, heat: float | Float[Tensor, ""]) -> PerPicture:
+    """Gives how differently two views of a picture tell which object is on: the divergence both ways, 0 where alike.
+
+    ``KL(r || r') + KL(r' || r)`` of the responsibilities. Note: not in the paper; see (Hu et al., 2017).
+    """
+    one, other = ((evidence / heat).log_softmax(1) for evidence in (first, second))
+    return ((one.exp() - other.exp()) * (one - other)).sum(1)
+
+
+def doubt(evidence: PerObject, heat: float | Float[Tensor, ""]) -> PerPicture:
+    """Gives the entropy of which object is on: 0 where one stands out, ``log n`` where none does."""
+    log_share = (evidence / heat).log_softmax(1)
+    return -(log_share.exp() * log_share).sum(1)
 
 
 def odds(evidence: PerObject) -> PerObject:

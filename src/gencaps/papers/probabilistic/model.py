@@ -6,32 +6,38 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gencaps.data.transforms import affine, bending, without_affine
 from gencaps.model import Labelling, Losses, Pictures, Player, Stage, Step, averaged
-from gencaps.papers.probabilistic.abilities import Abilities
 from gencaps.papers.probabilistic.bound import Bound, Draws
 from gencaps.papers.probabilistic.capsules import Capsules, PerPicture
 from gencaps.papers.probabilistic.inference import random_numbers
-from gencaps.papers.probabilistic.layer import log_children
 from gencaps.papers.probabilistic.mixture import (
     PerObject,
+    disagreement,
+    doubt,
     each_alone,
     guessed,
     imbalance,
     log_pose_prior,
     tempered,
 )
+from gencaps.papers.probabilistic.telling import Telling
+from gencaps.papers.probabilistic.turns import turned
 from gencaps.primitives.noise import Noise
 from gencaps.primitives.processes import mean_over_processes
 
+KNOTS = 5
+"""Knots a side of the field that bends a twin."""
 Mixed = tuple[dict[str, PerPicture], Float[Tensor, ""]]
 
 
-class ProbabilisticCapsules(Abilities):
+class ProbabilisticCapsules(Telling):
     """Trains a scene of objects, parts and templates by one bound (Smith et al., 2021); labels are never looked at.
 
     Stages, where ``road='parts-first'``: ``parts`` (no objects yet: the dummy is every part's parent), ``objects`` (the
     mixture over which one object is on, on parts that stand still), ``joint`` (parts and objects together), ``full``
-    (the same with Gaussian poses) where they are asked for. The paper's road has ``joint``, and ``full``, alone.
+    (the same with Gaussian poses) where they are asked for. The paper's road has ``joint``, and ``full``, alone. Poses
+    that are ``gaussian-at-once`` are never deltas, in the same stages: what the paper's section 2.3 finds worse.
 
     Note: departs from the paper's road where it is parts-first, because the top layer of a direct joint run collapses.
     """
@@ -43,8 +49,12 @@ class ProbabilisticCapsules(Abilities):
     def stages(self) -> tuple[Stage, ...]:
         """Lists the stages of the road."""
         first = (Stage("parts"), Stage("objects")) if self.config.road == "parts-first" else ()
-        full = (Stage("full"),) if self.config.poses == "gaussian" else ()
+        full = () if self.config.poses == "delta" else (Stage("full"),)
         return (*first, Stage("joint"), *full)
+
+    def deltas(self, stage: str) -> bool:
+        """Says whether a stage takes poses as they are instead of drawing them. (Smith et al., 2021), Sec. 2.3."""
+        return stage != "full" and self.config.poses != "gaussian-at-once"
 
     def players(self, stage: str) -> dict[str, Player]:
         """Lists the weights that move in a stage: those that its loss depends on."""
@@ -79,24 +89,43 @@ class ProbabilisticCapsules(Abilities):
         evidence = alone.log_prob() + log_pose_prior(q.pose, config.pose_scale)
         return evidence, {"guess": guessed(q, evidence, heat)}
 
-    def mix(self, x: Pictures, draws: tuple[Draws, ...], heat: Float[Tensor, ""], still: bool) -> Mixed:
+    def mix(
+        self,
+        x: Pictures,
+        twin: Pictures | None,
+        draws: tuple[Draws, ...],
+        heat: Float[Tensor, ""],
+        still: bool,
+        deltas: bool,
+    ) -> Mixed:
         """Gives minus the bound where exactly one object is on, which one being summed out; and their uneven use.
 
-        At a heat above 1 the sum is softened. Where the parts stand still, what does not depend on objects is left out.
+        Where the parts stand still, the sum is softened by a heat above 1, and what does not depend on objects is left
+        out. A twin, the picture bent, is to show the same object, and one that stands out.
 
         Note: departs from Eq. (1) (Smith et al., 2021), by which any number of objects may be there.
         """
         with torch.autocast(x.device.type, enabled=False):
             with torch.set_grad_enabled(torch.is_grad_enabled() and not still):
-                inferred = self.infer(x, draws, True, False)
+                inferred = self.infer(x, draws, deltas, False)
             evidence, terms = self.evidence(inferred.drawn[1], heat)
-            terms["mixture"] = -tempered(evidence, heat)
-            if not still:
-                bound = self.bound_at(x, inferred, True)
-                clutter = log_children(self.scene.pairs(0, *inferred.drawn[:2]))
-                # the first layer's parents are the objects of the mixture, not the dummy alone
-                terms["picture"], terms["layers"] = -bound.picture, clutter - torch.stack(bound.layers).sum(0)
+            if still:
+                terms["mixture"] = -tempered(evidence, heat)
+            else:
+                bound = self.bound_of_one(x, inferred, evidence, deltas)
+                terms["mixture"], terms["picture"] = -bound.layers[0], -bound.picture
+                terms["layers"] = -torch.stack(bound.layers[1:]).sum(0)
+            if twin is not None:
+                with torch.set_grad_enabled(torch.is_grad_enabled() and not still):
+                    seen = self.infer(twin, draws, deltas, False).drawn[1]
+                other, _ = self.evidence(seen, heat)
+                terms["twin"], terms["doubt"] = heat * disagreement(evidence, other, heat), heat * doubt(evidence, heat)
             return terms, imbalance(evidence, heat)
+
+    @torch.no_grad()
+    def upright(self, x: Pictures) -> Pictures:
+        """Turns pictures to the side from which they are read best: the likeliest turn of the scene, as it stands."""
+        return turned(x, self.encode(x).turn)
 
     @torch.no_grad()
     def start(self, x: Pictures, noise: Noise) -> None:
@@ -115,17 +144,30 @@ class ProbabilisticCapsules(Abilities):
             self.start(x, step.noise)
         done = min(1.0, step.progress / config.cool) if config.cool and still else 1.0
         heat = x.new_full((), config.heat ** (1.0 - done))
-        terms, uneven = self.mix(x, draws, heat, still)
+        weight, balance = config.joint_twin, config.joint_balance
+        if still:
+            weight, balance = config.twin, config.balance * (1.0 - step.progress)
+        twin = bent(x, step.noise, config.bend) if weight else None
+        terms, uneven = self.mix(x, twin, draws, heat, still, self.deltas(step.stage))
         terms["uneven"] = (heat * uneven).expand(len(x))
-        return averaged(terms, {"uneven": config.balance * (1.0 - step.progress) if still else config.joint_balance})
+        return averaged(terms, {"uneven": balance, "twin": weight, "doubt": weight * config.sure})
 
     def losses(self, x: Pictures, y: Labelling, step: Step) -> Losses:
         """Computes minus the bound, or minus the mixture's log likelihood in the stage of the objects."""
         config = self.config
         draws = random_numbers(config.capsules, len(x), step.noise)
-        if step.stage == "objects" or (step.stage == "joint" and config.objects == "one"):
+        if config.turn_in_training and step.stage != "parts":
+            x = self.upright(x)
+        if step.stage == "objects" or (step.stage != "parts" and config.objects == "one"):
             return self._mixture(x, step, draws)
-        bound = self.bound(x, draws, step.stage != "full", step.stage != "parts")
+        bound = self.bound(x, draws, self.deltas(step.stage), step.stage != "parts")
         names = [f"layer{k}" for k in range(len(bound.layers))]
         layers = dict(zip(names, (-part for part in bound.layers), strict=True))
         return averaged({"picture": -bound.picture, **layers})
+
+
+def bent(x: Pictures, noise: Noise, pixels: float) -> Pictures:
+    """Bends pictures by smooth random fields without an affine part, up to about so many pixels of 28."""
+    field = without_affine(2 * noise.uniform(len(x), 2, KNOTS, KNOTS) - 1)
+    size = (x.shape[-2], x.shape[-1])
+    return affine(x, bend=bending(0.5 + field / 2, pixels * size[1] / 28, size))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -9,9 +11,56 @@ from torch import Tensor
 from gencaps.primitives.pose import identity
 
 
+class Factor(NamedTuple):
+    """The Cholesky factor L of 3 x 3 matrices ``P = L L^T``, entry by entry.
+
+    Written out because a library's call for each of thousands of small matrices is slow, makes the host wait, and
+    cannot be recorded in a CUDA graph.
+    """
+
+    l00: Float[Tensor, "*batch"]
+    l10: Float[Tensor, "*batch"]
+    l20: Float[Tensor, "*batch"]
+    l11: Float[Tensor, "*batch"]
+    l21: Float[Tensor, "*batch"]
+    l22: Float[Tensor, "*batch"]
+
+    @classmethod
+    def of(cls, p: Float[Tensor, "*batch 3 3"], least: float) -> Factor:
+        """Factors P, no eigenvalue of which is below ``least``: so no pivot is, whatever the rounding."""
+        l00 = p[..., 0, 0].clamp(min=least).sqrt()
+        l10, l20 = p[..., 1, 0] / l00, p[..., 2, 0] / l00
+        l11 = (p[..., 1, 1] - l10.square()).clamp(min=least).sqrt()
+        l21 = (p[..., 2, 1] - l20 * l10) / l11
+        l22 = (p[..., 2, 2] - l20.square() - l21.square()).clamp(min=least).sqrt()
+        return cls(l00, l10, l20, l11, l21, l22)
+
+    def solve(self, right: Float[Tensor, "*batch 3"]) -> Float[Tensor, "*batch 3"]:
+        """Gives ``P^-1 right``: forwards through L, backwards through its transpose."""
+        y0 = right[..., 0] / self.l00
+        y1 = (right[..., 1] - self.l10 * y0) / self.l11
+        y2 = (right[..., 2] - self.l20 * y0 - self.l21 * y1) / self.l22
+        x2 = y2 / self.l22
+        x1 = (y1 - self.l21 * x2) / self.l11
+        x0 = (y0 - self.l10 * x1 - self.l20 * x2) / self.l00
+        return torch.stack([x0, x1, x2], -1)
+
+    def log_det(self) -> Float[Tensor, "*batch"]:
+        """Gives ``log det P``."""
+        return 2 * (self.l00.log() + self.l11.log() + self.l22.log())
+
+    def variances(self) -> Float[Tensor, "*batch 3"]:
+        """Gives the diagonal of ``P^-1``: the squared columns of ``L^-1``, summed."""
+        a, b, c = 1 / self.l00, 1 / self.l11, 1 / self.l22
+        low = -self.l21 * b * c
+        corner = (self.l21 * self.l10 * b - self.l20) * a * c
+        side = -self.l10 * a * b
+        return torch.stack([a * a + side * side + corner * corner, b * b + low * low, c * c], -1)
+
+
 def square(pose: Float[Tensor, "*batch 2 3"]) -> Float[Tensor, "*batch 3 3"]:
     """Adds the row (0, 0, 1) of homogeneous coordinates."""
-    last = pose.new_tensor([0.0, 0.0, 1.0]).expand(*pose.shape[:-2], 1, 3)
+    last = torch.eye(3, dtype=pose.dtype, device=pose.device)[2:].expand(*pose.shape[:-2], 1, 3)
     return torch.cat([pose, last], -2)
 
 
@@ -21,7 +70,7 @@ def solve_pose(
     offset: Float[Tensor, "parents children 2 3"],
     log_var: Float[Tensor, "parents children 2 3"],
     prior_scale: float,
-) -> tuple[Float[Tensor, "batch parents 2 3"], Float[Tensor, "batch parents 2 3 3"]]:
+) -> tuple[Float[Tensor, "batch parents 2 3"], Factor]:
     """Gives the posterior of each parent's pose given its parts': its mean, and its rows' precisions as factors.
 
     By (Smith et al., 2021), Eq. (5), a part's rows are linear in the parent's, ``a_jr = M_j^T (e_r + a_r) + noise``,
@@ -40,12 +89,11 @@ def solve_pose(
     # (parents, children, row, 3, 3): M C_r^-1 and M C_r^-1 M^T of every pair
     scaled = m[:, :, None] * precision[:, :, :, None, :]
     gram = torch.einsum("ijrxk,ijyk->ijrxy", scaled, m)
-    eye = torch.eye(3, dtype=pose.dtype, device=pose.device)
-    system = torch.einsum("bij,ijrxy->birxy", weight, gram) + eye / prior_scale**2
     votes = torch.einsum("bij,ijrxk,bjrk->birx", weight, scaled, pose)
+    system = torch.einsum("bij,ijrxy->birxy", weight, gram)
     # e_r^T of the mean: sum_j w_j M C^-1 M^T e_r is a column of the system without its prior
     unit = identity(dtype=pose.dtype, device=pose.device)
-    right = votes - torch.einsum("birxy,ry->birx", system - eye / prior_scale**2, unit)
-    # a factor instead of a solve, which would make the host wait to see whether it worked: the prior makes P definite
-    factor = torch.linalg.cholesky_ex(system).L
-    return torch.cholesky_solve(right[..., None], factor)[..., 0], factor
+    right = votes - torch.einsum("birxy,ry->birx", system, unit)
+    eye = torch.eye(3, dtype=pose.dtype, device=pose.device)
+    factor = Factor.of(system + eye / prior_scale**2, prior_scale**-2)
+    return factor.solve(right), factor

@@ -39,6 +39,7 @@ MEASURES: dict[str, Callable[[Subject], Measured]] = {
     "probe_presence": probes.probe_presence,
     "probe_pose": probes.probe_pose,
     "refine": scenes.refine,
+    "bound": scenes.bound,
     "specialisation": scenes.specialisation,
     "parameters": scenes.parameters,
     "generation": generation.generation,

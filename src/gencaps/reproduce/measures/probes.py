@@ -28,12 +28,6 @@ def presences(model: Any, x: Tensor) -> Float[Tensor, "batch features"]:
     return model.encode(x).objects.presence_logit
 
 
-def presences_and_poses(model: Any, x: Tensor) -> Float[Tensor, "batch features"]:
-    """Gives the logits of q(t0) and the poses A0."""
-    objects = model.encode(x).objects
-    return torch.cat([objects.presence_logit, objects.pose.flatten(1)], 1)
-
-
 def probe(subject: Subject) -> Measured:
     """Probes (mu, sigma)."""
     return probe_on(subject, latents)
@@ -46,7 +40,7 @@ def probe_presence(subject: Subject) -> Measured:
 
 def probe_pose(subject: Subject) -> Measured:
     """Probes t0 and A0."""
-    return probe_on(subject, presences_and_poses)
+    return probe_on(subject, latents)
 
 
 @torch.no_grad()
