@@ -69,9 +69,13 @@ class Painted(NamedTuple):
         """Gives the pictures one by one."""
         return to_images(self.pictures)
 
+    def sheet(self) -> Image.Image:
+        """Gives the grid; a single picture as it is, so that a model can take it again."""
+        return self.images()[0] if len(self.pictures) == 1 else self.grid()
+
     def save(self, path: str | Path) -> Path:
-        """Writes the grid as a PNG, JPEG or WebP; a single picture as it is, so that a model can take it again."""
-        return save_picture(self.images()[0] if len(self.pictures) == 1 else self.grid(), Path(path))
+        """Writes the sheet as a PNG, JPEG or WebP."""
+        return save_picture(self.sheet(), Path(path))
 
 
 class Capsules:
