@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from gencaps import __version__
-from gencaps.cli import answer, data, evaluate, info, reproduce, save, train
+from gencaps.cli import answer, data, evaluate, info, reproduce, save, serve, train
 from gencaps.errors import GencapsError, nearest
 from gencaps.systems import SYSTEMS
 
@@ -83,6 +83,7 @@ def make_parser(words: list[str]) -> Parser:
     save.add_parser(commands)
     data.add_parser(commands)
     reproduce.add_parsers(commands)
+    serve.add_parser(commands)
     info.add_parser(commands)
     completion = commands.add_parser("completion", help="print a shell's completion script", description=_COMPLETION)
     completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
