@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +187,7 @@ def test_a_request_whose_client_left_is_dropped(
 def test_a_request_that_never_arrives_is_given_up(models: dict[str, Capsules]) -> None:
     app = make_app(models, limits=Limits(upload_s=0.05))
 
-    async def slowly() -> Any:
+    async def slowly() -> AsyncIterator[bytes]:
         yield b"{"
         await asyncio.sleep(30)
 

@@ -73,6 +73,9 @@ def sent(client: Any, data: bytes) -> list[Any]:
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", 415, "PNG, JPEG or WebP"),
         (b"\x89PNG\r\n\x1a\n", 422, "cut short"),
         (b"\xff\xd8\xff", 422, "cut short"),
+        (b"\xff\xd8" + b"\xff" * 1_000_000, 422, "cut short"),
+        (b"\xff\xd8" + b"\xff\xe0\0\2" * 100_000 + b"\xff\xd9", 422, "damaged"),  # nothing, in 100,000 parts
+        (b"\x89PNG\r\n\x1a\n" + chunk(b"tEXt", b"") * 50_000 + chunk(b"IEND", b""), 422, "damaged"),
         (b"RIFF\0\0\0\0WEBP", 422, "picture"),
         (b"", 422, "empty"),
     ],

@@ -28,7 +28,7 @@ class Limits:
     """Requests inside at once; more are answered 503."""
     threads: int = 32
     """Requests that are decoded, asked and painted at once."""
-    decoders: int = 4
-    """Pictures decoded at once: 32 megapixels take 100 MB."""
+    decoders: int = 2
+    """Pictures decoded at once: 32 megapixels with transparency take 400 MB."""
     upload_s: float = 30.0
     """How long a request may take to arrive."""

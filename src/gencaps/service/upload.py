@@ -22,7 +22,7 @@ def decode(data: bytes, field: str) -> Image.Image:
         raise Problem(415 if data else 422, f"{field} {what}", field=field, remedy="send a PNG, JPEG or WebP file")
     stop = end(data)
     if stop is None:
-        raise Problem(422, f"{field} is cut short", field=field, remedy="send the whole file")
+        raise Problem(422, f"{field} is cut short or damaged", field=field, remedy="send the whole file")
     if data[stop:].strip(b"\0"):
         raise Problem(
             422,

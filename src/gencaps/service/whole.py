@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import struct
 
 PNG, JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
+
+PARTS = 20_000
+"""Of which a file is made at most; real ones have hundreds, and each takes time."""
+MARKER = re.compile(rb"\xff[^\x00\x01\xd0-\xd8\xff]")
+"""What ends a run of pixels: neither a byte of them, nor filling, nor a marker that stands alone."""
 
 
 def kind(data: bytes) -> str | None:
@@ -17,13 +23,15 @@ def kind(data: bytes) -> str | None:
 
 
 def end(data: bytes) -> int | None:
-    """Gives the length of the picture at the start of a file; ``None`` where it is cut short."""
+    """Gives the length of the picture at the start of a file; ``None`` where it is cut short or in too many parts."""
     return {"PNG": _png, "JPEG": _jpegs, "WebP": _webp}[kind(data) or "PNG"](data)
 
 
 def _png(data: bytes) -> int | None:
     at = len(PNG)
-    while at + 12 <= len(data):
+    for _ in range(PARTS):
+        if at + 12 > len(data):
+            return None
         length, name = struct.unpack(">I4s", data[at : at + 8])
         at += 12 + length
         if name == b"IEND":
@@ -38,26 +46,16 @@ def _webp(data: bytes) -> int | None:
 
 def _jpegs(data: bytes) -> int | None:
     """Walks over one JPEG, and over those that cameras put behind it (previews, gain maps)."""
-    at: int | None = 0
-    while at is not None and data.startswith(JPEG, at):
-        at = _jpeg(data, at)
-    return at
-
-
-def _jpeg(data: bytes, start: int) -> int | None:
-    at = start + 2
-    while True:
-        at = data.find(b"\xff", at)
-        if at < 0 or at + 2 > len(data):
+    at = 0
+    for _ in range(PARTS):
+        found = MARKER.search(data, at)
+        if found is None:
             return None
-        marker = data[at + 1]
-        if marker == 0xD9:  # the end of the picture
-            return at + 2
-        if marker == 0xFF:  # filling
-            at += 1
-        elif marker == 0 or marker == 1 or 0xD0 <= marker <= 0xD8:  # a byte of pixels, and markers that stand alone
-            at += 2
-        else:
-            if at + 4 > len(data):
+        at = found.end()
+        if found[0] != b"\xff\xd9":  # a part that tells its length
+            if at + 2 > len(data):
                 return None
-            at += 2 + struct.unpack(">H", data[at + 2 : at + 4])[0]
+            at += struct.unpack(">H", data[at : at + 2])[0]
+        elif not data.startswith(JPEG, at):  # the end of the last picture
+            return at
+    return None
