@@ -22,7 +22,7 @@ class Guard:
     def __init__(self, key: str | None, hosts: Collection[str] = LOOPBACK) -> None:
         self.key, self.hosts = key, hosts
 
-    def __call__(self, request: Request, given: HTTPAuthorizationCredentials | None = Security(_bearer)) -> None:
+    async def __call__(self, request: Request, given: HTTPAuthorizationCredentials | None = Security(_bearer)) -> None:
         """Refuses a wrong key; without a key, names of other hosts and pages of other sites."""
         if self.key is None:
             self._check_origin(request)
