@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from PIL import Image
+from starlette.testclient import TestClient
+from torch import Tensor
 
 from gencaps.api import Capsules, Painted
 from gencaps.figures import to_bytes
-from tests.service.helpers import complaint, encoded, pixels, text
+from gencaps.service.app import make_app
+from tests.service.helpers import HOST, complaint, encoded, pixels, text
 
 Models = dict[str, Capsules]
 
@@ -198,3 +201,23 @@ def test_documentation_has_an_example_for_every_question_that_works(client: Any)
             complaint(answer, 422, "id", "it can classify")
         else:
             assert answer.status_code == 200, answer.text
+
+
+class Explained(NamedTuple):
+    """What a model says of who painted what."""
+
+    shares: Tensor
+    layers: tuple[Tensor, ...]
+
+
+def test_explain_gives_named_arrays_of_models_that_can(
+    models: Models, a: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digits = models["digits"]
+    monkeypatch.setattr(digits.model, "explain", lambda x: Explained(2 * x, (x.mean((1, 2, 3)),)), raising=False)
+    with TestClient(make_app({"digits": digits}), base_url=HOST) as client:
+        assert "explain" in client.get("/v1/models").json()["models"][0]["can"]
+        found = client.post("/v1/models/digits/explain", files={"picture": a.read_bytes()}).json()["parts"]
+    x = digits.pictures(a)[0]
+    assert np.allclose(found["shares"], 2 * x.numpy())
+    assert found["layers"] == pytest.approx([float(x.mean())])

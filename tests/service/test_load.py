@@ -64,7 +64,7 @@ def talk(app: Any, conversation: Callable[[httpx2.AsyncClient], Awaitable[None]]
 def test_requests_that_arrive_together_run_as_one_batch(
     models: dict[str, Capsules], a: Path, b: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = make_app(models, limits=Limits(wait_s=10.0))
+    app = make_app(models, limits=Limits(wait_s=10.0, threads=20))
     pictures = [a.read_bytes(), b.read_bytes()] * 8
     alone = [models["digits"].classify(path) for path in (a, b)]
     held = Held(app, monkeypatch)

@@ -26,7 +26,7 @@ class Limits:
     """How long a batch waits for requests that are on their way; a lone request never waits."""
     queue: int = 128
     """Requests inside at once; more are answered 503."""
-    threads: int = 32
+    threads: int = 16
     """Requests that are decoded, asked and painted at once."""
     decoders: int = 2
     """Pictures decoded at once: 32 megapixels with transparency take 400 MB."""
