@@ -14,6 +14,9 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import torch
 
 torch.set_num_threads(1)
+if not torch.cuda.is_available():
+    # before anything imports Triton, whose own functions are made for the interpreter or not when they are read
+    os.environ["TRITON_INTERPRET"] = "1"
 
 if TYPE_CHECKING:  # imported here it would escape the shape checks, which begin after this file is read
     from gencaps.api import Capsules

@@ -227,11 +227,15 @@ CALLS: dict[str, Callable[[Capsules], object]] = {
     "encode": lambda m: m.encode(np.zeros((8, 8))),
     "reconstruct": lambda m: m.reconstruct(np.zeros((8, 8))),
     "generate": lambda m: m.generate(),
+    "draw": lambda m: m.generate(capsule=0),
     "walk": lambda m: m.walk(),
+    "explore": lambda m: m.explore(0),
     "score": lambda m: m.score(np.zeros((8, 8))),
     "edit": lambda m: m.edit(np.zeros((8, 8)), "3"),
     "resample": lambda m: m.resample(np.zeros((8, 8))),
     "interpolate": lambda m: m.interpolate(np.zeros((8, 8)), np.ones((8, 8))),
+    "refine": lambda m: m.refine(np.zeros((8, 8)), 2),
+    "explain": lambda m: m.explain(np.zeros((8, 8))),
 }
 
 

@@ -16,18 +16,22 @@ from gencaps.data.arrays import Given, as_pictures
 from gencaps.engine.devices import choose_device
 from gencaps.engine.pretrained import from_pretrained, how_made, model_card, run_of, save_pretrained
 from gencaps.errors import GencapsError, nearest
-from gencaps.figures import grid, save_picture, to_images
+from gencaps.figures import grid, save_picture, tinted, to_images
 from gencaps.model import (
     ABILITIES,
     CapsuleModel,
     Classifies,
     Doubts,
+    Draws,
     Edits,
     Encodes,
+    Explains,
+    Explores,
     Generates,
     Interpolates,
     PictureInfo,
     Reconstructs,
+    Refines,
     Resamples,
     Samples,
     Scores,
@@ -38,6 +42,8 @@ from gencaps.primitives.noise import Noise, mix_seed
 from gencaps.wishes import Wishes, as_states, marked, read_wishes
 
 Ability = TypeVar("Ability")
+MOST_STEPS = 100_000
+"""Steps of refining that can be asked for."""
 
 
 class Classification(NamedTuple):
@@ -133,13 +139,45 @@ class Capsules:
     @torch.no_grad()
     def encode(self, pictures: Given) -> Any:
         """Gives the capsules of each picture as the paper's named tensors."""
-        code = self._able(Encodes).encode(self.pictures(pictures))
-        return type(code)(*(part.cpu() for part in code))
+        return _on_cpu(self._able(Encodes).encode(self.pictures(pictures)))
 
     @torch.no_grad()
-    def reconstruct(self, pictures: Given, *, sample: bool = False, seed: int = 0) -> Painted:
-        """Paints each picture again from its capsules: from their means, or from a sample of them."""
+    def refine(self, pictures: Given, steps: int = 200) -> Any:
+        """Gives the capsules of each picture after so many steps of optimising them for that picture alone."""
+        self._refuse_steps(steps)
+        return _on_cpu(self._able(Refines).refine(self.pictures(pictures), steps))
+
+    @torch.no_grad()
+    def explain(self, pictures: Given) -> Painted:
+        """Shows who painted what, a row a picture: as given, painted again, coloured by template and by object."""
         x = self.pictures(pictures)
+        told = self._able(Explains).explain(x)
+        as_colour = (part.expand(-1, 3, -1, -1) for part in (x, told.picture))
+        # the ground painted nothing: it stays black
+        coloured = (tinted(told.templates[:, :-1], told.picture), tinted(told.objects, told.picture))
+        rows = torch.stack([*as_colour, *coloured], 1).flatten(0, 1)
+        return Painted(rows.cpu(), self._seen(x), 4)
+
+    def _refuse_steps(self, steps: int) -> None:
+        if not 0 <= steps <= MOST_STEPS:
+            raise GencapsError(f"refine is {steps}; ask for 0 to {MOST_STEPS:,} steps")
+
+    @torch.no_grad()
+    def reconstruct(self, pictures: Given, *, sample: bool = False, refine: int = 0, seed: int = 0) -> Painted:
+        """Paints each picture again from its capsules: from their means, or from a sample of them.
+
+        Args:
+            sample: paints a sample.
+            refine: steps of optimising the capsules of each picture first, for models that can.
+            seed: same seed, same sample.
+        """
+        self._refuse_steps(refine)
+        if refine and sample:
+            raise GencapsError("both a sample and refined capsules were asked for: choose one")
+        x = self.pictures(pictures)
+        if refine:
+            refiner: Any = self._able(Refines)
+            return Painted(refiner.reconstruct(x, refine=refine).cpu(), self._seen(x), 1)
         noise = Noise(seed, x.device) if sample else None
         return Painted(self._able(Reconstructs).reconstruct(x, noise).cpu(), self._seen(x), 1)
 
@@ -150,6 +188,8 @@ class Capsules:
         *,
         attributes: Wishes | None = None,
         like: Given | None = None,
+        capsule: int | Iterable[int] | None = None,
+        domain: str | None = None,
         n: int = 8,
         seed: int = 0,
     ) -> Painted:
@@ -160,12 +200,18 @@ class Capsules:
             attributes: ``"Eyeglasses=1,Smiling=0"`` or a mapping; the others are as ``like`` shows them, or as they
                 were most often in training.
             like: pictures whose own attributes (or classes) are painted anew.
+            capsule: of a product of experts, the capsules to draw from alone, by number from 0; all if none is named.
+            domain: of a product of experts, ``"restricted"`` to what training visits (the default) or ``"full"``.
             n: pictures of each. A model without labels, such as a GAN, paints ``n`` of whatever it likes.
             seed: same seed, same pictures.
         """
         if n < 1:
             raise GencapsError(f"n is {n}; ask for at least 1 picture of each class")
         noise = Noise(seed, self.model.device)
+        if capsule is not None or domain is not None:
+            if classes is not None or attributes is not None or like is not None:
+                raise GencapsError("both a capsule and something to show were asked for: choose one")
+            return self._drawn(capsule, domain or "restricted", n, noise)
         if isinstance(self.model, Samples) and not isinstance(self.model, Generates):
             if classes is not None or attributes is not None or like is not None:
                 raise GencapsError(
@@ -175,6 +221,32 @@ class Capsules:
         y, labels = self._asked(classes, attributes, like)
         made = self._able(Generates).generate(y.repeat_interleave(n, 0), noise)
         return Painted(made.cpu(), labels, n)
+
+    def _drawn(self, capsule: int | Iterable[int] | None, domain: str, n: int, noise: Noise) -> Painted:
+        """Paints from single capsules, a row each."""
+        model = self._able(Draws)
+        chosen = range(model.experts) if capsule is None else self._experts(model, capsule)
+        which = torch.tensor(list(chosen), device=self.model.device).repeat_interleave(n)
+        return Painted(model.draw(which, noise, domain).cpu(), [f"capsule {j}" for j in chosen], n)
+
+    def _experts(self, model: Draws, capsule: int | Iterable[int]) -> list[int]:
+        """Looks capsules up by number."""
+        listed = [capsule] if isinstance(capsule, Integral) else list(capsule)  # pyright: ignore[reportArgumentType]
+        for one in listed:
+            if not isinstance(one, Integral) or not 0 <= int(one) < model.experts:
+                raise GencapsError(f"there is no capsule '{one}': this model has capsules 0 to {model.experts - 1}")
+        if not listed:
+            raise GencapsError(f"no capsule was named: name some of 0 to {model.experts - 1}")
+        return [int(one) for one in listed]
+
+    @torch.no_grad()
+    def explore(self, capsule: int, *, steps: int = 8) -> Painted:
+        """Walks through the middle of one capsule along each of its axes, a row an axis."""
+        _refuse_short(steps)
+        model = self._able(Explores)
+        assert isinstance(model, Draws)
+        walk = model.explore(self._experts(model, capsule)[0], steps)
+        return Painted(walk.flatten(0, 1).cpu(), [f"axis {d}" for d in range(len(walk))], steps)
 
     def _asked(
         self, classes: str | int | Iterable[Any] | None, attributes: Wishes | None, like: Given | None
@@ -273,8 +345,7 @@ class Capsules:
         self, start: Given, end: Given, *, only: str | Iterable[str] | None = None, steps: int = 8
     ) -> Painted:
         """Walks from each start to its end picture in equal steps, in all that they show or in some attributes only."""
-        if steps < 2:
-            raise GencapsError(f"steps is {steps}; a walk needs at least 2")
+        _refuse_short(steps)
         first, last = self.pictures(start), self.pictures(end)
         if len(first) != len(last):
             raise GencapsError(f"{len(first)} pictures to start from and {len(last)} to end at: give as many of both")
@@ -288,8 +359,7 @@ class Capsules:
         """Paints ``n`` walks, a row each, between new pictures of whatever the model likes; same seed, same walks."""
         if n < 1:
             raise GencapsError(f"n is {n}; ask for at least 1 walk")
-        if steps < 2:
-            raise GencapsError(f"steps is {steps}; a walk needs at least 2")
+        _refuse_short(steps)
         walks = self._able(Walks).walk(n, steps, Noise(seed, self.model.device))
         return Painted(walks.flatten(0, 1).cpu(), [""] * n, steps)
 
@@ -319,6 +389,14 @@ class Capsules:
         return save_pretrained(self.model, folder, model_card(self.model, made), half=half)
 
 
+def _on_cpu(code: Any) -> Any:
+    """Brings named tensors, or tuples of them, to the CPU."""
+    if isinstance(code, Tensor):
+        return code.cpu()
+    parts = [_on_cpu(part) for part in code]
+    return type(code)(*parts) if hasattr(code, "_fields") else tuple(parts)
+
+
 def _intensities(given: Any) -> list[float]:
     """Reads one share or several, each from 0 to 1."""
     try:
@@ -328,6 +406,12 @@ def _intensities(given: Any) -> list[float]:
     if not shares or any(not 0 <= share <= 1 for share in shares):
         raise GencapsError(f"intensity is {given}; it goes from 0 to 1")
     return shares
+
+
+def _refuse_short(steps: int) -> None:
+    """Refuses a walk without an end."""
+    if steps < 2:
+        raise GencapsError(f"steps is {steps}; a walk needs at least 2")
 
 
 def _few(text: str, most: int = 3) -> str:

@@ -222,3 +222,16 @@ def _fitted(text: str, length: Callable[[str], float], room: int) -> str:
     while text and length(text + "…") > room:
         text = text[:-1]
     return text + "…"
+
+
+def tinted(
+    shares: Float[Tensor, "n painters height width"], picture: Float[Tensor, "n channels height width"]
+) -> Float[Tensor, "n 3 height width"]:
+    """Colours pictures by who painted each pixel: a hue a painter, as bright as the picture."""
+    place = torch.arange(shares.shape[1], dtype=shares.dtype, device=shares.device)
+    angle = 2 * math.pi * (place * 0.618034 % 1)  # the golden section keeps neighbours' hues far apart
+    third = 2 * math.pi / 3
+    colours = 0.5 + 0.5 * torch.stack([torch.cos(angle - k * third) for k in range(3)], 1)
+    colours = colours / colours.amax(1, keepdim=True)
+    whole = shares / shares.sum(1, keepdim=True).clamp(min=1e-6)
+    return torch.einsum("nphw,pc->nchw", whole, colours) * picture.mean(1, keepdim=True)

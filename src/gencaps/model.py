@@ -197,6 +197,23 @@ class Walks(Protocol):
 
 
 @runtime_checkable
+class Draws(Protocol):
+    """Paints from one capsule alone, on the whole sphere of its directions or on the half that training visits."""
+
+    @property
+    def experts(self) -> int: ...
+
+    def draw(self, capsule: Integer[Tensor, "batch"], noise: Noise, domain: Any = ...) -> Pictures: ...
+
+
+@runtime_checkable
+class Explores(Protocol):
+    """Walks along each axis of one capsule."""
+
+    def explore(self, capsule: int, steps: int) -> Float[Tensor, "dim steps channels height width"]: ...
+
+
+@runtime_checkable
 class Scores(Protocol):
     """Says how likely each picture is a real one, 0 to 1."""
 
@@ -233,17 +250,48 @@ class Interpolates(Protocol):
     ) -> Float[Tensor, "batch steps channels height width"]: ...
 
 
+@runtime_checkable
+class Refines(Protocol):
+    """Optimises a picture's capsules by themselves, from the networks' answer on."""
+
+    def refine(self, x: Pictures, steps: int) -> Any: ...
+
+
+class Explained(NamedTuple):
+    """Who painted what: shares of each pixel, which add up to 1 over the painters."""
+
+    picture: Pictures
+    """The picture painted again."""
+    templates: Float[Tensor, "batch templates_and_ground height width"]
+    """By template; the last is the black ground."""
+    objects: Float[Tensor, "batch slots height width"]
+    """By object, through whose part each template is; the first share is nobody's."""
+    presence: Float[Tensor, "batch objects"]
+    """How surely each object is there, 0 to 1."""
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """Says which of its parts, and which of its objects, painted which pixel."""
+
+    def explain(self, x: Pictures) -> Explained: ...
+
+
 ABILITIES: dict[str, type] = {
     "classify": Classifies,
     "encode": Encodes,
     "reconstruct": Reconstructs,
     "generate": Generates,
     "sample": Samples,
+    "draw": Draws,
+    "explore": Explores,
     "walk": Walks,
     "score": Scores,
     "edit": Edits,
     "resample": Resamples,
     "interpolate": Interpolates,
+    "refine": Refines,
+    "explain": Explains,
 }
 
 

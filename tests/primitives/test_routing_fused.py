@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from itertools import product
 from typing import Any
 
@@ -19,8 +18,6 @@ from gencaps.primitives.squash import squash
 from tests.helpers import refused
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-if DEVICE == "cpu":
-    os.environ["TRITON_INTERPRET"] = "1"  # read when the kernels are first imported
 triton = pytest.importorskip("triton", reason="Triton is not installed")
 
 CHOICES: list[tuple[Agreement, Over, Gradient]] = [

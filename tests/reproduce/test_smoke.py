@@ -30,7 +30,7 @@ GROUPS = groups()
 
 def test_every_system_that_is_built_is_tried() -> None:
     tried = {book().runs[name].system for runs, _, _ in GROUPS for name in runs}
-    assert {"variational", "capsule_gan", "capsnet", "gan", "vae", "resnet"} <= tried
+    assert {"variational", "capsule_gan", "product_of_experts", "capsnet", "gan", "vae", "resnet"} <= tried
     assert {name for _, name, kind in GROUPS if kind == "value"} >= {
         "classification", "attributes", "probe", "generation", "semi_supervised",
     }  # fmt: skip
@@ -51,5 +51,5 @@ def test_the_path_of_every_claim_works(key: Key, bench: Bench) -> None:
         assert all(math.isfinite(value) for value in values)
         assert "picture" not in row
     assert not bench.results.exists()
-    judged = key[1] in ("generation", "edits", "styles")
+    judged = key[1] in ("generation", "edits", "styles", "samples_full", "samples_restricted")
     assert all(("the judge reads" in " ".join(row.get("notes", ()))) == judged for _, row, _ in outcomes)

@@ -1,4 +1,4 @@
-"""The commands that put a question to a trained model: classify, reconstruct, generate, edit, resample, walk."""
+"""The commands that put a question to a trained model: classify, encode, generate, edit, walk, explore and so on."""
 
 from __future__ import annotations
 
@@ -24,13 +24,30 @@ def add_parsers(commands: Any) -> None:
     _pictures(reconstruct)
     _out(reconstruct)
     reconstruct.add_argument("--sample", action="store_true", help="from a sample instead of the means")
+    reconstruct.add_argument(
+        "--refine", type=_count, default=0, metavar="N", help="optimise each picture's capsules for N steps first"
+    )
+
+    explain = _command(commands, "explain", "show which part and which object painted what", run_explain)
+    _pictures(explain)
+    _out(explain)
 
     generate = _command(commands, "generate", "paint new pictures", run_generate)
     generate.add_argument("--classes", metavar="A,B", help="classes by name (default: all)")
     generate.add_argument("--attributes", metavar="A=1,B=0", help="attributes by name (others: as they mostly are)")
     generate.add_argument("--like", metavar="PICTURE", help="take the attributes or the class of a picture")
+    generate.add_argument("--capsule", type=_numbers, metavar="J,K", help="draw from these capsules alone, from 0")
+    generate.add_argument("--domain", choices=("full", "restricted"), help="the sphere to draw capsules from")
     generate.add_argument("--n", type=_count, default=8, metavar="N", help="pictures of each (8)")
     _out(generate)
+
+    explore = _command(commands, "explore", "walk along the axes of one capsule", run_explore)
+    explore.add_argument("--capsule", type=_count, required=True, metavar="J", help="which capsule, from 0")
+    explore.add_argument("--steps", type=_count, default=8, metavar="N", help="pictures in a walk (8)")
+    _out(explore)
+
+    encode = _command(commands, "encode", "give the capsules of pictures", run_encode)
+    _pictures(encode)
 
     edit = _command(commands, "edit", "change something in pictures and keep the rest", run_edit)
     _pictures(edit)
@@ -75,6 +92,10 @@ def _count(text: str) -> int:
     if number > MOST:
         raise argparse.ArgumentTypeError(f"{number} is more than {MOST:,}")
     return number
+
+
+def _numbers(text: str) -> list[int]:
+    return [_count(word) for word in text.split(",")]
 
 
 def _share(text: str) -> float:
@@ -213,10 +234,16 @@ def run_reconstruct(options: argparse.Namespace) -> None:
 
     model, files = _load(options), _files(options.pictures)
     x = _read(model, files, options.invert)
-    made = model.reconstruct(x, sample=options.sample, seed=options.seed)
+    made = model.reconstruct(x, sample=options.sample, refine=options.refine, seed=options.seed)
     pairs = torch.stack([x.cpu(), made.pictures], 1).flatten(0, 1)
     mse = (x.cpu() - made.pictures).square().mean().item()
     _show(Painted(pairs, made.labels, 2), options, mse=mse)
+
+
+def run_explain(options: argparse.Namespace) -> None:
+    """Paints each picture as given, painted again, and coloured by who painted each pixel."""
+    model, files = _load(options), _files(options.pictures)
+    _show(model.explain(_read(model, files, options.invert)), options)
 
 
 def run_generate(options: argparse.Namespace) -> None:
@@ -224,8 +251,27 @@ def run_generate(options: argparse.Namespace) -> None:
     model = _load(options)
     classes = None if options.classes is None else [word.strip() for word in options.classes.split(",")]
     like = None if options.like is None else _read(model, [Path(options.like)], False)
-    made = model.generate(classes, attributes=options.attributes, like=like, n=options.n, seed=options.seed)
+    capsule: Any = {"capsule": options.capsule, "domain": options.domain}
+    made = model.generate(classes, attributes=options.attributes, like=like, n=options.n, seed=options.seed, **capsule)
     _show(made, options, seed=options.seed)
+
+
+def run_explore(options: argparse.Namespace) -> None:
+    """Paints a walk along each axis of a capsule."""
+    _show(_load(options).explore(options.capsule, steps=options.steps), options)
+
+
+def run_encode(options: argparse.Namespace) -> None:
+    """Prints how far each capsule is on; with --json every number of every named tensor."""
+    model, files = _load(options), _files(options.pictures)
+    code = model.encode(_read(model, files, options.invert))._asdict()
+    if options.json:
+        rows = [{name: part[place].tolist() for name, part in code.items()} for place in range(len(files))]
+        print(json.dumps([{"picture": str(file), **row} for file, row in zip(files, rows, strict=True)]))
+        return
+    name = next(name for name in ("presence", "kl", *code) if name in code)
+    for file, row in zip(files, code[name], strict=True):
+        print(f"{file}  {name}  {' '.join(f'{value:.3f}' for value in row.flatten().tolist())}")
 
 
 def run_edit(options: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gencaps.data.images import ImageSet
+    from gencaps.data.images import ImageSet, Splits
     from gencaps.model import PictureInfo
 
 
@@ -29,25 +29,14 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Prints accuracy, error, reconstruction error and time."""
-    from gencaps import data
     from gencaps.engine.devices import choose_device
     from gencaps.engine.evaluate import evaluate
-    from gencaps.engine.pretrained import from_pretrained, run_of
-    from gencaps.engine.train import load_splits
+    from gencaps.engine.pretrained import from_pretrained
 
     model = from_pretrained(options.model, choose_device(options.device))
-    info, trained = model.pictures, run_of(options.model)
-    spec = options.data or info.data
-    if trained is not None and spec in (info.data, trained.recipe.data):
-        splits = load_splits(trained.recipe)
-        found = data.split_record(splits)
-        if trained.facts().get("split", found) != found:  # not the very split that the run recorded
-            changed = f"the data '{trained.recipe.data}' has changed since {options.model} was trained"
-            print(f"note: {changed}: some of what is tested may have been trained on", file=sys.stderr)
-    else:
-        splits = data.load(spec, size=info.size)
-    part = getattr(splits, options.part)
-    refuse_other(part, info, spec, options.model)
+    spec = options.data or model.pictures.data
+    part = getattr(splits_for(options.model, model.pictures, spec), options.part)
+    refuse_other(part, model.pictures, spec, options.model)
     seen = evaluate(model, part).figures()
     if options.json:
         print(json.dumps({"model": str(options.model), "data": spec, "part": options.part, **seen}))
@@ -59,6 +48,24 @@ def run(options: argparse.Namespace) -> None:
         print(f"a {model.paper} model neither classifies nor reconstructs: look at what it paints (gencaps generate)")
     if seen["mse"] is not None:
         print(f"reconstruction: mean squared error {seen['mse']:.5f} a pixel")
+
+
+def splits_for(name: str, info: PictureInfo, spec: str) -> Splits:
+    """Loads the data that a model is measured on, cut as its run recorded it where that is its own."""
+    from gencaps import data
+    from gencaps.engine.pretrained import run_of
+    from gencaps.engine.train import load_splits
+
+    trained = run_of(name)
+    if trained is not None and spec in (info.data, trained.recipe.data):
+        splits = load_splits(trained.recipe)
+        found = data.split_record(splits)
+        if trained.facts().get("split", found) != found:  # not the very split that the run recorded
+            changed = f"the data '{trained.recipe.data}' has changed since {name} was trained"
+            print(f"note: {changed}: some of what is tested may have been trained on", file=sys.stderr)
+    else:
+        splits = data.load(spec, size=info.size)
+    return splits
 
 
 def refuse_other(part: ImageSet, info: PictureInfo, spec: str, model: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from gencaps import __version__
-from gencaps.cli import answer, data, evaluate, info, reproduce, save, serve, train
+from gencaps.cli import answer, data, evaluate, info, probe, reproduce, save, serve, train
 from gencaps.errors import GencapsError, nearest
 from gencaps.systems import SYSTEMS
 
@@ -79,6 +79,7 @@ def make_parser(words: list[str]) -> Parser:
     )
     train.add_parser(commands, words)
     evaluate.add_parser(commands)
+    probe.add_parser(commands)
     answer.add_parsers(commands)
     save.add_parser(commands)
     data.add_parser(commands)

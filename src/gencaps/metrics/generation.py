@@ -119,7 +119,7 @@ def specialisation(read: Integer[Tensor, "capsules samples"], classes: int) -> S
     return Specialisation(share, len((counts * classes + order).argmax(1).unique()))
 
 
-def purity(assigned: Integer[Tensor, "n"], true: Integer[Tensor, "n"]) -> float:
+def purity(assigned: Integer[Tensor, "n"], true: Integer[Tensor, "m"]) -> float:
     """Gives the share told right if each group said the class most frequent in it.
 
     1/n sum_g max_k #{i: assigned_i = g, true_i = k} (Manning et al., 2008, Eq. 16.1); groups may have any numbers.

@@ -7,4 +7,6 @@ from __future__ import annotations
 PAPERS: dict[str, tuple[str, str]] = {
     "variational": ("model.VariationalCapsules", "config.VariationalConfig"),
     "capsule_gan": ("model.CapsuleGAN", "config.CapsuleGANConfig"),
+    "product_of_experts": ("model.ProductOfExperts", "config.ProductOfExpertsConfig"),
+    "probabilistic": ("model.ProbabilisticCapsules", "config.ProbabilisticConfig"),
 }

@@ -132,18 +132,20 @@ def _cosine(
     # a cosine does not see the length of u either; without it the votes of short capsules do not underflow
     unit = direction(u)
     unit_last = unit.transpose(1, 2).contiguous()
-    # for one output capsule at a time, so that a caps_out-th of the votes exists at once, in the gradient
-    # too. ||W u||^2 = u . (W^T W) u needs no votes, but loses all digits where W is nearly singular along u.
-    lengths = [checkpoint(_vote_lengths, unit, w, use_reentrant=False, preserve_rng_state=False) for w in weight]
-    vote_lengths = torch.stack(lengths).clamp(min=torch.finfo(u.dtype).eps)
+    # for a few output capsules at a time, so that a twentieth of the votes exists at once (those of one output
+    # capsule, where there are fewer), in the gradient too. ||W u||^2 = u . (W^T W) u needs no votes, but loses all
+    # digits where W is nearly singular along u.
+    parts = weight.split(max(1, weight.shape[0] // 20))
+    lengths = [checkpoint(_vote_lengths, unit, w, use_reentrant=False, preserve_rng_state=False) for w in parts]
+    vote_lengths = torch.cat(lengths).clamp(min=torch.finfo(u.dtype).eps)
     return lambda s: routing_kernels.agreement(unit_last, weight_last, direction(s)) / vote_lengths
 
 
 def _vote_lengths(
-    u: Float[Tensor, "batch caps_in dim_in"], weight: Float[Tensor, "caps_in dim_out dim_in"]
-) -> Float[Tensor, "batch caps_in"]:
-    """Measures the votes ``W_i u_i`` for one output capsule."""
-    return length(torch.einsum("iod,bid->bio", weight, u))
+    u: Float[Tensor, "batch caps_in dim_in"], weight: Float[Tensor, "some caps_in dim_out dim_in"]
+) -> Float[Tensor, "some batch caps_in"]:
+    """Measures the votes ``W_ij u_i`` for some output capsules."""
+    return length(torch.einsum("jiod,bid->jbio", weight, u))
 
 
 def _check(

@@ -48,6 +48,11 @@ def agreement(u: U, weight: W, g: G) -> C:
     return _ByVote.apply(u, weight, g)  # pyright: ignore[reportReturnType]
 
 
+def to_inputs(c: C, weight: W, g: G) -> U:
+    """Gives ``z_bi = sum_j c_jbi W_ij^T g_jb``, the way back with the same c. (Hauser, 2020), Algorithm 1."""
+    return _ToInputs.apply(c, weight, g)  # pyright: ignore[reportReturnType]
+
+
 class _Form(torch.autograd.Function):
     """One derivative of T; its own gradients are the three others."""
 

@@ -6,7 +6,20 @@ from collections.abc import Callable
 
 from PIL import Image
 
-from gencaps.reproduce.measures import battle, classify, cost, editing, figures, foreign, generation, probes, spreading
+from gencaps.reproduce.measures import (
+    battle,
+    classify,
+    cost,
+    editing,
+    experts,
+    figures,
+    foreign,
+    generation,
+    probes,
+    scene_figures,
+    scenes,
+    spreading,
+)
 from gencaps.reproduce.subject import Measured, Subject
 
 MEASURES: dict[str, Callable[[Subject], Measured]] = {
@@ -18,6 +31,16 @@ MEASURES: dict[str, Callable[[Subject], Measured]] = {
     "ood": foreign.ood,
     "styles": editing.styles,
     "probe": probes.probe,
+    "probe_pca320": probes.probe_pca320,
+    "probe_rbm320": probes.probe_rbm320,
+    "samples_full": experts.samples_full,
+    "samples_restricted": experts.samples_restricted,
+    "reconstruction": experts.reconstruction,
+    "probe_presence": probes.probe_presence,
+    "probe_pose": probes.probe_pose,
+    "refine": scenes.refine,
+    "specialisation": scenes.specialisation,
+    "parameters": scenes.parameters,
     "generation": generation.generation,
     "semi_supervised": spreading.semi_supervised,
     "semi_supervised_paired": spreading.semi_supervised_paired,
@@ -28,10 +51,17 @@ FIGURES: dict[str, Callable[[Subject], Image.Image]] = {
     "reconstructions_and_samples": figures.reconstructions_and_samples,
     "interpolation": figures.interpolation,
     "samples": figures.samples,
+    "capsule_samples_full": experts.capsule_samples_full,
+    "capsule_samples_restricted": experts.capsule_samples_restricted,
     "each_alone": figures.each_alone,
     "attribute_generation": figures.attribute_generation,
     "attribute_swapping": figures.attribute_swapping,
     "attribute_interpolation": figures.attribute_interpolation,
     "multi_attribute_interpolation": figures.multi_attribute_interpolation,
+    "rotated_training": scene_figures.rotated_training,
+    "refine_rotated": scene_figures.refine_rotated,
+    "template_sheet": scene_figures.template_sheet,
+    "templates_turned": scene_figures.templates_turned,
+    "template_arrangement": scene_figures.template_arrangement,
 }
 """Each later system adds the measures and figures of its paper."""

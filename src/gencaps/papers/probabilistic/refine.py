@@ -1,0 +1,35 @@
+"""Free-form inference: the posterior of each picture optimised by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from gencaps.papers.probabilistic.capsules import Layer
+
+
+def climb(
+    objective: Callable[[tuple[Layer, ...]], Float[Tensor, "batch"]],
+    start: tuple[Layer, ...],
+    steps: int,
+    rate: float,
+) -> tuple[Layer, ...]:
+    """Climbs an objective by Adam in all numbers of q, each picture for itself. (Smith et al., 2021), Sec. 2.4.
+
+    Pictures do not disturb each other: the sum's gradient is each picture's own, and Adam scales each number by itself.
+    """
+    with torch.enable_grad():
+        free = tuple(Layer(*(part.detach().clone().requires_grad_() for part in layer)) for layer in start)
+        numbers = [part for layer in free for part in layer]
+        search = torch.optim.Adam(numbers, rate)
+        for _ in range(steps):
+            loss = -objective(free).sum()
+            # only the numbers of q: the model's weights must keep what gradients they have
+            found = torch.autograd.grad(loss, numbers, allow_unused=True)
+            for number, gradient in zip(numbers, found, strict=True):
+                number.grad = gradient
+            search.step()
+    return tuple(Layer(*(part.detach() for part in layer)) for layer in free)

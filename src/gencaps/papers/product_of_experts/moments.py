@@ -1,0 +1,22 @@
+"""How evenly capsules point in all directions, as those do that new ones are drawn from."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from gencaps.primitives.squash import direction
+
+
+def moment_gap(z: Float[Tensor, "batch capsules dim"]) -> Float[Tensor, ""]:
+    """Gives how far each capsule's directions are from those of N(0, I), from which new capsules are drawn.
+
+    ``||dim E d d^T - I||^2 / dim`` for a direction d, the mean over capsules. Lengths play no part. (Hauser, 2020),
+    section 4.2, draws from N(0, I); where the capsules of pictures point in few directions, most of what is drawn is
+    like no picture. Each capsule is taken by itself: were all of them made independent, they could not all have a mean
+    direction, and with it the half of the sphere that training visits would be gone.
+    """
+    d, dim = direction(z), z.shape[-1]
+    moment = dim * torch.einsum("bjd,bje->jde", d, d) / len(d)
+    return (moment - torch.eye(dim, device=z.device, dtype=z.dtype)).square().sum((1, 2)).mean() / dim

@@ -1,0 +1,158 @@
+"""How it is trained: which weights move when, what each stage sees, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from gencaps.model import PictureInfo, Step
+from gencaps.papers.probabilistic.config import ProbabilisticConfig
+from gencaps.papers.probabilistic.model import ProbabilisticCapsules
+from gencaps.primitives.noise import Noise
+from tests.helpers import refused
+from tests.papers.probabilistic.helpers import tiny
+
+ROAD: dict[str, Any] = {"road": "parts-first"}
+
+
+def step(stage: str, progress: float = 1.0, seed: int = 0) -> Step:
+    return Step(Noise(seed), "model", stage, progress)
+
+
+def moving(model: ProbabilisticCapsules, stage: str) -> set[str]:
+    """Names the weights that a stage's loss pulls at."""
+    model.zero_grad(set_to_none=True)
+    x = torch.rand(6, 1, 10, 10, generator=torch.Generator().manual_seed(1))
+    model.losses(x, torch.zeros(6, dtype=torch.long), step(stage, 0.3)).total.backward()
+    return {name for name, p in model.named_parameters() if p.grad is not None and p.grad.abs().max() > 0}
+
+
+def listed(model: ProbabilisticCapsules, stage: str) -> set[str]:
+    own = {id(p) for player in model.players(stage).values() for p in player.parameters}
+    return {name for name, p in model.named_parameters() if id(p) in own}
+
+
+@pytest.mark.parametrize("top", ["set", "votes"])
+def test_stage_by_stage_only_the_right_weights_move(top: str) -> None:
+    model = tiny(top=top, **ROAD).train()
+    assert [stage.name for stage in model.stages()] == ["parts", "objects", "joint"]
+    parts, objects = moving(model, "parts"), moving(model, "objects")
+    assert parts <= listed(model, "parts")
+    assert {n for n in objects if "dummy" not in n} <= listed(model, "objects")
+    assert not parts & listed(model, "objects")
+    assert any(n.startswith("recogniser.parts") for n in parts)
+    assert not any(n.startswith(("recogniser.parts", "scene.templates")) for n in objects)
+    assert "scene.families.0.offset" in objects
+    assert listed(model, "joint") == {name for name, _ in model.named_parameters()}
+    assert moving(model, "joint") >= {"scene.families.0.offset", "scene.templates.rgb_logit"}
+
+
+def test_the_papers_road_is_one_joint_stage() -> None:
+    assert [stage.name for stage in tiny().stages()] == ["joint"]
+    assert [stage.name for stage in tiny(poses="gaussian").stages()] == ["joint", "full"]
+
+
+def test_the_joint_loss_is_minus_the_bound() -> None:
+    from gencaps.papers.probabilistic.inference import random_numbers
+
+    model, x = tiny(), torch.rand(3, 1, 10, 10)
+    losses = model.losses(x, torch.zeros(3, dtype=torch.long), step("joint", seed=4))
+    draws = random_numbers((3, 4), 3, Noise(4))
+    assert torch.isclose(losses.total, -model.bound(x, draws, True, True).total().mean())
+    assert set(losses.terms) == {"picture", "layer0", "layer1"}
+
+
+def test_without_objects_every_part_is_the_dummys() -> None:
+    from gencaps.papers.probabilistic.capsules import Capsules
+    from gencaps.papers.probabilistic.generative import FAR
+    from tests.papers.probabilistic.helpers import random_capsules
+
+    model, child = tiny(), random_capsules(2, 4, 0)
+    nobody = Capsules(torch.zeros(2, 0), torch.zeros(2, 0, 2, 3))
+    off = Capsules(torch.full((2, 3), -3 * FAR), torch.zeros(2, 3, 2, 3))
+    alone, all_off = (model.scene.pairs(0, parent, child).logsumexp(1) for parent in (nobody, off))
+    assert torch.allclose(alone, all_off, atol=1e-4)
+
+
+def test_the_balance_falls_to_nothing_and_the_heat_to_one() -> None:
+    model, x, y = tiny(top="votes", **ROAD), torch.rand(6, 1, 10, 10), torch.zeros(6, dtype=torch.long)
+    last = model.losses(x, y, step("objects", 1.0))
+    assert torch.isclose(last.total, last.terms["mixture"])
+    first = model.losses(x, y, step("objects", 0.0))
+    weight = (first.total - first.terms["mixture"]) / first.terms["uneven"]
+    assert torch.isclose(weight, torch.tensor(model.config.balance), rtol=1e-3)
+
+
+def test_objects_begin_as_the_first_pictures_arrangements() -> None:
+    model, x = tiny(top="votes", start="pictures", **ROAD).train(), torch.rand(2, 1, 10, 10)
+    y = torch.zeros(2, dtype=torch.long)
+    before = model.scene.family(0).offset.clone()
+    model.losses(x, y, step("objects", 0.5))
+    assert torch.equal(model.scene.family(0).offset, before)  # not in the midst of the stage
+    model.losses(x, y, step("objects", 0.0))
+    wanted = model.encode(x).parts.pose[[0, 1, 0]]  # two pictures, three objects
+    assert torch.allclose(model.scene.family(0).offset, wanted, atol=1e-6)
+
+
+def test_with_one_object_the_joint_loss_is_the_bound_with_the_mixture_for_its_top() -> None:
+    from gencaps.papers.probabilistic.bound import log_q
+    from gencaps.papers.probabilistic.inference import random_numbers
+    from gencaps.papers.probabilistic.mixture import tempered
+
+    model, x = tiny(top="votes", objects="one", **ROAD), torch.rand(3, 1, 10, 10)
+    losses = model.losses(x, torch.zeros(3, dtype=torch.long), step("joint", seed=4))
+    found = model.infer(x, random_numbers((3, 4), 3, Noise(4)), True, False)
+    low = found.drawn[1]
+    by_hand = (
+        model.scene.log_picture(x, low) + tempered(model.vote(low).evidence, 1.0) - log_q(found.q[1], low, 1.0, True)
+    )
+    assert torch.isclose(losses.total, -by_hand.mean(), atol=1e-3)
+
+
+def test_three_layers_and_colour_train_alike() -> None:
+    for top in ("set", "votes"):
+        model = tiny(channels=3, capsules=(2, 3, 4), poses="gaussian", top=top, **ROAD).train()
+        x = torch.rand(4, 3, 10, 10)
+        for stage in model.stages():
+            loss = model.losses(x, torch.zeros(4, dtype=torch.long), step(stage.name)).total
+            loss.backward()
+            assert loss.isfinite()
+        assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+        assert len(model.encode(x).layers) == 3
+
+
+def test_gradients_are_finite_on_pictures_of_nothing_and_of_everything() -> None:
+    model = tiny(top="votes", **ROAD).train()
+    for x in (torch.zeros(4, 1, 10, 10), torch.ones(4, 1, 10, 10)):
+        for stage in model.stages():
+            model.zero_grad()
+            model.losses(x, torch.zeros(4, dtype=torch.long), step(stage.name, 0.0)).total.backward()
+            assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_the_generative_model_has_fewer_than_30_000_numbers() -> None:
+    model = ProbabilisticCapsules(ProbabilisticConfig(), PictureInfo(1, 28, tuple("0123456789")))
+    # 16 x 16 pairs of 6 + 1 + 1 + 1, a dummy of 6 + 1 for each child, 16 templates of 2 x 144
+    assert model.generative_parameters == 256 * 9 + 16 * 7 + 16 * 2 * 144
+    assert model.generative_parameters < 30_000
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"capsules": (16,)}, ("model.capsules", "two layers")),
+        ({"capsules": (0, 4)}, ("model.capsules", "at least 1")),
+        ({"sigma": 0.0}, ("model.sigma", "above 0")),
+        ({"spread_min": -1.0}, ("model.spread_min",)),
+        ({"share": 1.0}, ("model.share", "below 1")),
+        ({"heat": 0.5}, ("model.heat", "at least 1")),
+        ({"cool": 2.0}, ("model.cool",)),
+        ({"balance": -1.0}, ("model.balance",)),
+        ({"width": 30, "heads": 4}, ("model.width", "multiple")),
+        ({"turns": 0}, ("model.turns", "at least 1")),
+    ],
+)
+def test_bad_settings_are_refused_on_one_line(settings: dict[str, object], words: tuple[str, ...]) -> None:
+    refused(lambda: ProbabilisticConfig(**settings), *words)  # pyright: ignore[reportArgumentType]
