@@ -14,6 +14,27 @@ if TYPE_CHECKING:
     from gencaps.api import Capsules
 
 
+@pytest.fixture(scope="session", autouse=True)
+def shapes_by_fibre() -> Iterator[None]:
+    """Keeps what the shape checks remember of a call apart for each fibre; they know threads alone."""
+    from greenlet import getcurrent
+    from jaxtyping import _storage
+
+    class ByFibre:
+        def __getattr__(self, name: str) -> Any:
+            try:
+                return getcurrent().__dict__[name]
+            except KeyError:
+                raise AttributeError(name) from None
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            getcurrent().__dict__[name] = value
+
+    threads, _storage._shape_storage = _storage._shape_storage, ByFibre()  # pyright: ignore[reportAttributeAccessIssue]
+    yield
+    _storage._shape_storage = threads
+
+
 @pytest.fixture(scope="session")
 def models(trained_digits: Path) -> dict[str, Capsules]:
     """The models, by id."""

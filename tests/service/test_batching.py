@@ -16,10 +16,9 @@ from gencaps.primitives.noise import Noise
 from gencaps.service.batching import Batcher, Dropped, Ticket
 from gencaps.service.limits import Limits
 from gencaps.service.merging import JoinedNoise, likeness, merge, split
-from gencaps.service.together import Together
+from gencaps.service.together import Together, stand_in
 
-PATIENT = Limits(wait_s=10.0, batch=64)
-"""A batch begins when all requests inside wait, however long that takes on a busy machine."""
+PATIENT = Limits(batch=64)
 
 
 class Pair(NamedTuple):
@@ -57,23 +56,17 @@ class Counting:
 
 
 def at_once(batcher: Batcher, jobs: list[Callable[[], Any]]) -> list[Any]:
-    """Does jobs in threads of which none calls before all are inside; gives results or exceptions."""
-    barrier = threading.Barrier(len(jobs))
-
-    def one(job: Callable[[], Any]) -> Any:
-        with batcher.inside():
-            barrier.wait(30)
-            try:
-                return job()
-            except Exception as error:
-                return error
-
-    with ThreadPoolExecutor(len(jobs)) as pool:
-        return list(pool.map(one, jobs))
+    """Has jobs begun in one turn, while the thread is held up by another; gives results or exceptions."""
+    began, gate = threading.Event(), threading.Event()
+    batcher.submit(Ticket(), lambda: (began.set(), gate.wait(60)))
+    assert began.wait(60)
+    works = [batcher.submit(Ticket(), job) for job in jobs]
+    gate.set()
+    return [work.exception(60) or work.result() for work in works]
 
 
-def asking(batcher: Batcher, work: str, *arguments: Any) -> Callable[[], Any]:
-    return lambda: batcher.ask(Ticket(), work, *arguments)
+def asking(batcher: Batcher, work: str, *arguments: Any, ticket: Ticket | None = None) -> Callable[[], Any]:
+    return lambda: batcher.ask(ticket or Ticket(), work, *arguments)
 
 
 def test_calls_run_as_one_and_each_gets_its_rows_and_its_own_noise() -> None:
@@ -126,7 +119,7 @@ def test_work_that_cannot_be_shared_runs_one_by_one(work: str) -> None:
 
 def test_a_batch_is_bounded_and_a_larger_call_runs_alone() -> None:
     model = Counting()
-    batcher = Batcher(model, Limits(wait_s=10.0, batch=4))
+    batcher = Batcher(model, Limits(batch=4))
     at_once(batcher, [asking(batcher, "classify", torch.ones(n, 2), Noise(0)) for n in (2, 2, 2, 9)])
     batcher.close()
     assert sum(n for _, n in model.asked) == 15
@@ -150,42 +143,78 @@ def test_unlike_calls_do_not_mix() -> None:
 def test_a_lone_request_waits_for_nobody() -> None:
     """With a patience of an hour it would show."""
     batcher = Batcher(Counting(), Limits(wait_s=3600.0))
-    with batcher.inside():
-        assert len(batcher.ask(Ticket(), "classify", torch.ones(1, 2), Noise(0)).double) == 1
+    for _ in range(3):
+        work = batcher.submit(Ticket(), asking(batcher, "classify", torch.ones(1, 2), Noise(0)))
+        assert len(work.result(60).double) == 1
     batcher.close()
+
+
+def test_as_many_as_came_together_are_waited_for() -> None:
+    """Two clients that ask again and again share every batch, though one is always first."""
+    model = Counting()
+    batcher = Batcher(model, Limits(wait_s=3600.0))
+    at_once(batcher, [asking(batcher, "classify", torch.ones(1, 2), Noise(k)) for k in range(2)])
+    model.asked.clear()
+    works = [batcher.submit(Ticket(), asking(batcher, "classify", torch.ones(1, 2), Noise(0))) for _ in range(2)]
+    assert all(len(work.result(60).double) == 1 for work in works)
+    assert model.asked == [("classify", 2)]
+    batcher.close()
+
+
+def test_slow_work_apart_holds_nobody_up() -> None:
+    gate, model = threading.Event(), Counting()
+    with ThreadPoolExecutor(1) as pool:
+        batcher = Batcher(model, Limits(wait_s=0.0), elsewhere=pool)
+        slow = batcher.submit(
+            Ticket(), lambda: (batcher.apart(lambda: gate.wait(60)), batcher.ask(Ticket(), "sample", 1, Noise(0)))
+        )
+        other = batcher.submit(Ticket(), asking(batcher, "sample", 2, Noise(0)))
+        assert len(other.result(60)) == 2
+        assert not slow.done()
+        gate.set()
+        waited, drawn = slow.result(60)
+        assert waited
+        assert len(drawn) == 1
+        failed = batcher.submit(Ticket(), lambda: batcher.apart(lambda: 1 // 0))
+        assert isinstance(failed.exception(60), ZeroDivisionError)
+        batcher.close()
 
 
 def test_a_call_whose_client_left_is_not_run() -> None:
     model = Counting()
     batcher = Batcher(model, Limits(wait_s=0.0))
     model.hold.clear()
-    ticket = Ticket()
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(batcher.ask, Ticket(), "classify", torch.ones(1, 2), Noise(0))
-        while batcher._thread is None or batcher._waiting:  # until the model is busy with the first
-            pass
-        second = pool.submit(batcher.ask, ticket, "classify", torch.ones(5, 2), Noise(0))
-        while not batcher._waiting:
-            pass
-        ticket.dropped = True
-        model.hold.set()
-        assert len(first.result().double) == 1
-        with pytest.raises(Dropped):
-            second.result()
-    with pytest.raises(Dropped):
-        batcher.ask(ticket, "classify", torch.ones(1, 2), Noise(0))
+    ticket, late = Ticket(), Ticket()
+    ask = asking(batcher, "classify", torch.ones(5, 2), Noise(0), ticket=ticket)
+    gate = threading.Event()
+    batcher.submit(Ticket(), gate.wait)
+    first = batcher.submit(Ticket(), asking(batcher, "classify", torch.ones(1, 2), Noise(0)))
+    # of another shape: it waits for a turn of its own
+    second = batcher.submit(ticket, asking(batcher, "classify", torch.ones(1, 3), Noise(0), ticket=ticket))
+    third = batcher.submit(late, ask)
+    gate.set()
+    ticket.dropped = late.dropped = True
+    model.hold.set()
+    assert len(first.result(60).double) == 1
+    assert isinstance(second.exception(60), Dropped)
+    assert isinstance(third.exception(60), Dropped)
     batcher.close()
     assert model.asked == [("classify", 1)]
 
 
-def test_closing_ends_the_thread_and_refuses_more() -> None:
-    batcher = Batcher(Counting())
-    batcher.ask(Ticket(), "sample", 1, Noise(0))
-    batcher.close()
-    assert batcher._thread is not None
-    assert not batcher._thread.is_alive()
-    with pytest.raises(Dropped):
-        batcher.ask(Ticket(), "sample", 1, Noise(0))
+def test_closing_drops_what_waits_ends_the_thread_and_refuses_more() -> None:
+    model, gate = Counting(), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        batcher = Batcher(model, elsewhere=pool)
+        away = batcher.submit(Ticket(), lambda: batcher.apart(lambda: gate.wait(60)))
+        batcher.submit(Ticket(), asking(batcher, "sample", 1, Noise(0))).result(60)
+        batcher.close()
+        assert isinstance(away.exception(60), Dropped)
+        assert batcher._thread is not None
+        assert not batcher._thread.is_alive()
+        with pytest.raises(Dropped):
+            batcher.submit(Ticket(), asking(batcher, "sample", 1, Noise(0)))
+        gate.set()
 
 
 def test_merging_and_splitting_are_inverse() -> None:
@@ -212,7 +241,8 @@ def test_a_shared_model_paints_what_a_lone_one_paints(models: dict[str, Capsules
     counted: list[tuple[str, int]] = []
     batcher = Batcher(faces.model, PATIENT, lambda work, calls: counted.append((work, calls)))
     ask = asks[kind]
-    found = at_once(batcher, [lambda k=k: ask(Together(faces, batcher, Ticket()), k) for k in range(4)])
+    shared = stand_in(faces.model)
+    found = at_once(batcher, [lambda k=k: ask(Together(faces, batcher, Ticket(), shared), k) for k in range(4)])
     batcher.close()
     assert (kind, 4) in counted
     for k, painted in enumerate(found):

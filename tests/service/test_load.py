@@ -64,7 +64,7 @@ def talk(app: Any, conversation: Callable[[httpx2.AsyncClient], Awaitable[None]]
 def test_requests_that_arrive_together_run_as_one_batch(
     models: dict[str, Capsules], a: Path, b: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = make_app(models, limits=Limits(wait_s=10.0, threads=20))
+    app = make_app(models, limits=Limits(wait_s=0.0))
     pictures = [a.read_bytes(), b.read_bytes()] * 8
     alone = [models["digits"].classify(path) for path in (a, b)]
     held = Held(app, monkeypatch)
@@ -75,7 +75,7 @@ def test_requests_that_arrive_together_run_as_one_batch(
         # the model is busy: these wait, with two bad ones among them
         bad = [b"no picture", pictures[0][:-9]]
         others = [asyncio.create_task(client.post(CLASSIFY, files={"picture": p})) for p in [*pictures, *bad]]
-        await until(lambda: len(held.batcher._waiting) == len(pictures))
+        await until(lambda: len(held.batcher._new) == len(others))
         held.go.set()
         answers = await asyncio.gather(*others)
         assert (await first).status_code == 200
@@ -162,7 +162,7 @@ def test_a_request_whose_client_left_is_dropped(
             if not sent:
                 sent = True
                 return {"type": "http.request", "body": body, "more_body": False}
-            await until(lambda: held.batcher._waiting)
+            await until(lambda: held.batcher._new)
             return {"type": "http.disconnect"}
 
         async def send(message: Any) -> None:
@@ -174,7 +174,7 @@ def test_a_request_whose_client_left_is_dropped(
         first = asyncio.create_task(client.post(CLASSIFY, json=asked))
         await until(held.began.is_set)
         await leaving()
-        assert app.state.desk.places.taken == 2  # its thread still stands in the queue
+        assert app.state.desk.places.taken == 2  # the one that left still stands in the queue
         held.go.set()
         assert (await first).status_code == 200
         await until(lambda: app.state.desk.places.taken == 0)

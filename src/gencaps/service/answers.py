@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import base64
 import io
+import struct
+import zlib
 from typing import Any
 
+import numpy as np
+from jaxtyping import UInt8
 from PIL import Image
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 from torch import Tensor
 
 from gencaps.api import Capsules, Classification, Painted
+from gencaps.figures import to_bytes
 from gencaps.model import count_parameters
+from gencaps.service.whole import PNG as SIGNATURE
 
 JSON, PNG = "application/json", "image/png"
 
@@ -97,8 +103,21 @@ def _plain(value: Any) -> Any:
     return value[0].nan_to_num().tolist() if isinstance(value, Tensor) else [_plain(one) for one in value]
 
 
-def png(image: Image.Image) -> bytes:
-    """Encodes a picture without loss."""
+def png(pixels: UInt8[np.ndarray, "height width channels"]) -> bytes:
+    """Encodes a picture without loss; for small ones several times faster than Pillow, which every answer pays."""
+    height, width, channels = pixels.shape
+    lines = np.zeros((height, 1 + width * channels), np.uint8)  # before each line its filter: none
+    lines[:, 1:] = pixels.reshape(height, -1)
+    head = struct.pack(">IIBBBBB", width, height, 8, 0 if channels == 1 else 2, 0, 0, 0)
+    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(lines.tobytes(), 3)), (b"IEND", b""))
+    return SIGNATURE + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(name)))
+        for name, data in parts
+    )
+
+
+def sheet(image: Image.Image) -> bytes:
+    """Encodes a sheet of pictures, which is worth packing well."""
     file = io.BytesIO()
     image.save(file, "PNG")
     return file.getvalue()
@@ -107,8 +126,8 @@ def png(image: Image.Image) -> bytes:
 def render(answer: BaseModel | Painted, media_type: str) -> Response:
     """Writes an answer in the form asked for: of pictures PNG is one sheet, JSON every picture alone."""
     if isinstance(answer, Painted) and media_type == PNG:
-        return Response(png(answer.sheet()), media_type=PNG)
+        return Response(sheet(answer.sheet()), media_type=PNG)
     if isinstance(answer, Painted):
-        pictures = [base64.b64encode(png(image)).decode() for image in answer.images()]
+        pictures = [base64.b64encode(png(one)).decode() for one in to_bytes(answer.pictures)]
         answer = Painting(labels=answer.labels, columns=answer.columns, pictures=pictures)
     return Response(answer.model_dump_json(), media_type=JSON)

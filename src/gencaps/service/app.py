@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,16 +11,17 @@ from fastapi.exceptions import RequestValidationError
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Route
 
 from gencaps import __version__
 from gencaps.api import Capsules
 from gencaps.service.acts import ACTS, Act
 from gencaps.service.answers import Models
 from gencaps.service.desk import Desk
-from gencaps.service.documentation import GUARDED, refusals, request_body, responses
+from gencaps.service.documentation import GUARDED, address, operation, refusals
 from gencaps.service.guard import LOOPBACK, Guard
 from gencaps.service.limits import Limits
-from gencaps.service.meters import Metered
+from gencaps.service.meters import ROUTE, Metered
 from gencaps.service.problems import Problem
 
 
@@ -60,7 +61,13 @@ def make_app(
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)
     app.include_router(_open_routes())
-    app.include_router(_guarded_routes(desk, Guard(key, hosts)))
+    guard = Guard(key, hosts)
+    app.include_router(_guarded_routes(desk, guard))
+    # plain routes: FastAPI takes as long to prepare a call as a small model to answer it
+    app.router.routes += [
+        Route(address(act), _endpoint(desk, guard, act), methods=["POST"], name=act.name) for act in ACTS
+    ]
+    app.openapi = _documented(app)
     return app
 
 
@@ -93,26 +100,29 @@ def _guarded_routes(desk: Desk, guard: Guard) -> APIRouter:
     async def metrics() -> Response:
         return Response(desk.meters.text(), media_type=CONTENT_TYPE_LATEST)
 
-    for act in ACTS:
-        router.add_api_route(
-            f"/v1/models/{{id}}/{act.name}",
-            _endpoint(desk, act),
-            methods=["POST"],
-            name=act.name,
-            summary=act.about,
-            description=act.question.__doc__,
-            response_class=Response,
-            responses=responses(act),
-            openapi_extra={"requestBody": request_body(act)},
-        )
     return router
 
 
-def _endpoint(desk: Desk, act: Act) -> Callable[..., Any]:
-    async def endpoint(request: Request, id: str) -> Response:
-        return await desk.answer(request, id, act)
+def _endpoint(desk: Desk, guard: Guard, act: Act) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        request.scope[ROUTE] = address(act)
+        guard.check(request)
+        return await desk.answer(request, request.path_params["id"], act)
 
     return endpoint
+
+
+def _documented(app: FastAPI) -> Callable[[], dict[str, Any]]:
+    """Adds the questions to what FastAPI knows of the other addresses."""
+    others = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = others()
+            app.openapi_schema["paths"] |= {address(act): {"post": operation(act)} for act in ACTS}
+        return app.openapi_schema
+
+    return openapi
 
 
 async def _refused(request: Request, problem: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""The front desk: gives each request a place, a thread and a model, and forgets those whose client has left."""
+"""The front desk: gives each request a place and a model, and forgets those whose client has left."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from gencaps.service.answers import JSON, PNG, Models, Painting, about, render
 from gencaps.service.batching import Batcher, Dropped, Ticket
 from gencaps.service.limits import Limits
 from gencaps.service.meters import Meters
+from gencaps.service.outbox import Outbox
 from gencaps.service.problems import Problem, refusal
 from gencaps.service.questions import Question
 from gencaps.service.reading import read, wanted
-from gencaps.service.together import Together
-from gencaps.service.upload import decode
+from gencaps.service.together import Together, stand_in
+from gencaps.service.upload import open_picture
 
 RETRY_S = 1
 CLIENT_LEFT = 499
@@ -60,12 +61,14 @@ class Desk:
         self.models, self.limits = dict(models), limits
         self.can = {id: offers(capsules) for id, capsules in self.models.items()}
         self.places = Places(limits.queue)
-        self._decoders = threading.Semaphore(limits.decoders)
         self.meters = Meters(lambda: self.places.taken)
+        self._pool = ThreadPoolExecutor(limits.decoders, "gencaps-decode")
         self.batchers = {
-            id: Batcher(capsules.model, limits, partial(self._note, id)) for id, capsules in self.models.items()
+            id: Batcher(capsules.model, limits, partial(self._note, id), self._pool)
+            for id, capsules in self.models.items()
         }
-        self._pool = ThreadPoolExecutor(limits.threads, "gencaps-request")
+        self._shared = {id: stand_in(capsules.model) for id, capsules in self.models.items()}
+        self._outbox: Outbox | None = None
 
     def _note(self, id: str, work: str, calls: int) -> None:
         self.meters.batches.labels(id, work).observe(calls)
@@ -89,7 +92,7 @@ class Desk:
         ticket = Ticket()
         try:
             question = await read(request, act.question, self.limits.upload_s)
-            work = self._pool.submit(self._work, ticket, id, act, question, form)
+            work = self.batchers[id].submit(ticket, partial(self._work, ticket, id, act, question, form))
         except BaseException:
             self.places.leave()
             raise
@@ -105,40 +108,44 @@ class Desk:
             raise Problem(422, f"the model '{id}' cannot {act.name}", field="id", remedy=f"it can {can}")
 
     def _work(self, ticket: Ticket, id: str, act: Act, question: Question, form: str) -> Response:
-        """Does all that takes time, in a thread: decodes, asks the model, encodes."""
-        if ticket.dropped:
-            raise Dropped
+        """Does all that takes time: decodes, asks the model, encodes."""
         batcher = self.batchers[id]
-        with batcher.inside():
-            capsules = Together(self.models[id], batcher, ticket)
-            opened = {}
-            for name in question.pictures:
-                data = getattr(question, name)
-                if data is not None:
-                    with self._decoders:
-                        opened[name] = capsules.pictures(decode(data, name))
-            try:
-                answer = act.run(capsules, question, opened)
-            except GencapsError as error:
-                raise refusal(error) from None
+        capsules = Together(self.models[id], batcher, ticket, self._shared[id])
+        opened = {}
+        for name in question.pictures:
+            data = getattr(question, name)
+            if data is not None:
+                opened[name] = open_picture(data, name, capsules.fitted, batcher.apart)
+        try:
+            answer = act.run(capsules, question, opened)
+        except GencapsError as error:
+            raise refusal(error) from None
         return render(answer, form)
 
     async def _unless_left(self, request: Request, ticket: Ticket, work: Future[Response]) -> Response:
         """Waits for the work, or for the client to leave: then what has not begun is not done."""
-        result = asyncio.ensure_future(asyncio.wrap_future(work))
+        answer = self._answer_of(work)
         gone = asyncio.ensure_future(_left(request))
+        gone.add_done_callback(lambda done: answer.cancel())
         try:
-            await asyncio.wait({result, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if result.done():
-                return result.result()
-            self.meters.dropped.inc()
-            return Response(status_code=CLIENT_LEFT)
+            return await answer
         except Dropped:
             raise _later("the service is closing") from None
+        except asyncio.CancelledError:
+            if not gone.done():
+                raise
+            self.meters.dropped.inc()
+            return Response(status_code=CLIENT_LEFT)
         finally:
-            ticket.dropped = not result.done()
+            # the work itself stays in the queue until its turn, and keeps its place: the queue never holds more
+            ticket.dropped = not work.done()
             gone.cancel()
-            result.cancel()
+
+    def _answer_of(self, work: Future[Response]) -> asyncio.Future[Response]:
+        loop = asyncio.get_running_loop()
+        if self._outbox is None or self._outbox.loop is not loop:
+            self._outbox = Outbox(loop)
+        return self._outbox.expect(work)
 
 
 async def _left(request: Request) -> None:

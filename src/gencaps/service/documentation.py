@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gencaps.figures import to_images
+from gencaps.figures import to_bytes
 from gencaps.service.acts import Act
 from gencaps.service.answers import JSON, PNG, Painting, png
 from gencaps.service.problems import MEDIA_TYPE, Complaint
@@ -35,6 +35,24 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     if 503 in found:
         found[503]["headers"] = {"Retry-After": {"description": "seconds", "schema": {"type": "integer"}}}
     return found
+
+
+def address(act: Act) -> str:
+    """Gives the path of a question."""
+    return f"/v1/models/{{id}}/{act.name}"
+
+
+def operation(act: Act) -> dict[str, Any]:
+    """Documents a question."""
+    return {
+        "summary": act.about,
+        "description": act.question.__doc__,
+        "operationId": act.name,
+        "security": [{"HTTPBearer": []}],
+        "parameters": [{"name": "id", "in": "path", "required": True, "schema": {"type": "string", "title": "Id"}}],
+        "requestBody": request_body(act),
+        "responses": {str(status): one for status, one in responses(act).items()},
+    }
 
 
 def responses(act: Act) -> dict[int | str, dict[str, Any]]:
@@ -73,5 +91,5 @@ def request_body(act: Act) -> dict[str, Any]:
     }
 
 
-EXAMPLE = base64.b64encode(png(to_images(torch.linspace(0, 1, 64).reshape(1, 1, 8, 8))[0])).decode()
+EXAMPLE = base64.b64encode(png(to_bytes(torch.linspace(0, 1, 64).reshape(1, 1, 8, 8))[0])).decode()
 """A small picture."""

@@ -12,6 +12,8 @@ LONGEST = 16_384
 """Pixels along the longer side of a picture."""
 THINNEST = 100
 """How many times longer than wide a picture may be."""
+SMALL_BYTES, SMALL_PIXELS = 2**17, 2**16
+"""A picture within both is decoded in less time than another thread takes to begin."""
 PICTURES = 256
 """Pictures painted for one request."""
 
@@ -22,13 +24,11 @@ class Limits:
 
     batch: int = 64
     """Pictures that run through a model together."""
-    wait_s: float = 0.003
-    """How long a batch waits for requests that are on their way; a lone request never waits."""
+    wait_s: float = 0.005
+    """How long a batch waits for as many requests as the last one had; a lone request never waits."""
     queue: int = 128
     """Requests inside at once; more are answered 503."""
-    threads: int = 16
-    """Requests that are decoded, asked and painted at once."""
     decoders: int = 2
-    """Pictures decoded at once: 32 megapixels with transparency take 400 MB."""
+    """Large pictures decoded at once, beside the model: 32 megapixels with transparency take 400 MB."""
     upload_s: float = 30.0
     """How long a request may take to arrive."""

@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import ValidationError
@@ -114,7 +115,11 @@ def _once(fields: dict[str, Any], name: str) -> None:
 
 def wanted(request: Request, offered: Sequence[str]) -> str:
     """Chooses the form of the answer by the Accept header; the first that is offered where all are welcome."""
-    header = ",".join(request.headers.getlist("accept")) or "*/*"
+    return _chosen(",".join(request.headers.getlist("accept")) or "*/*", tuple(offered))
+
+
+@lru_cache(256)
+def _chosen(header: str, offered: tuple[str, ...]) -> str:
     best, best_weight = offered[0], 0.0
     for form in offered:
         weight = max((_weight(part, form) for part in header.split(",")), default=(0, 0.0))[1]

@@ -3,17 +3,41 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from PIL import Image
+from torch import Tensor
 
 from gencaps.data.pictures import read_picture
 from gencaps.errors import GencapsError
-from gencaps.service.limits import LONGEST, THINNEST, UPLOAD_BYTES
+from gencaps.service.limits import LONGEST, SMALL_BYTES, SMALL_PIXELS, THINNEST, UPLOAD_BYTES
 from gencaps.service.problems import Problem, refusal
 from gencaps.service.whole import end, kind
 
+Apart = Callable[[Callable[[], Any]], Any]
+"""Does slow work where nobody waits behind it."""
 
-def decode(data: bytes, field: str) -> Image.Image:
+
+class Header(NamedTuple):
+    """What the first bytes of a picture say."""
+
+    width: int
+    height: int
+    moving: bool
+
+
+def open_picture(data: bytes, field: str, fit: Callable[[Image.Image], Tensor], apart: Apart) -> Tensor:
+    """Decodes a picture and brings it to a model; one that takes its time is decoded apart from the rest."""
+    if len(data) > SMALL_BYTES:
+        return apart(lambda: fit(decode(data, field, _header(data))))
+    header = _header(data)
+    if header is not None and header.width * header.height > SMALL_PIXELS:
+        return apart(lambda: fit(decode(data, field, header)))
+    return fit(decode(data, field, header))
+
+
+def decode(data: bytes, field: str, header: Header | None) -> Image.Image:
     """Opens one PNG, JPEG or WebP of at most 10 MB and 32 megapixels, upright, as ``L`` or ``RGB``."""
     check_bytes(len(data), field)
     found = kind(data)
@@ -30,11 +54,21 @@ def decode(data: bytes, field: str) -> Image.Image:
             field=field,
             remedy="save the picture again and send that",
         )
-    _check_shape(data, field)
+    if header is not None:
+        _check_shape(header, field)
     try:
         return read_picture(io.BytesIO(data))
     except GencapsError as error:
         raise refusal(error, field) from None
+
+
+def _header(data: bytes) -> Header | None:
+    """Reads a picture's header; ``None`` where that cannot be read, which decoding then says."""
+    try:
+        with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "WEBP")) as image:
+            return Header(*image.size, image.format != "MPO" and getattr(image, "n_frames", 1) > 1)
+    except Exception:  # plugins raise what they like on damaged headers
+        return None
 
 
 def check_bytes(length: int, field: str) -> None:
@@ -44,13 +78,9 @@ def check_bytes(length: int, field: str) -> None:
         raise Problem(413, f"{field} has more than {most} MB", field=field, remedy=f"send at most {most} MB")
 
 
-def _check_shape(data: bytes, field: str) -> None:
+def _check_shape(header: Header, field: str) -> None:
     """Refuses strips that show nothing once cropped to a square, and what moves; other faults are found on reading."""
-    try:
-        with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "WEBP")) as image:
-            (width, height), moving = image.size, image.format != "MPO" and getattr(image, "n_frames", 1) > 1
-    except Exception:  # plugins raise what they like on damaged headers; read_picture says what is wrong
-        return
+    width, height, moving = header
     if max(width, height) > LONGEST or max(width, height) > THINNEST * min(width, height):
         raise Problem(
             422,
