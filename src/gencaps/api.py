@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -21,6 +21,7 @@ from gencaps.model import (
     ABILITIES,
     CapsuleModel,
     Classifies,
+    Dials,
     Doubts,
     Draws,
     Edits,
@@ -29,17 +30,20 @@ from gencaps.model import (
     Explores,
     Generates,
     Interpolates,
+    Moves,
     PictureInfo,
     Reconstructs,
     Refines,
     Resamples,
     Samples,
     Scores,
+    Turns,
     Walks,
     abilities,
 )
 from gencaps.primitives.noise import Noise, mix_seed
-from gencaps.wishes import Wishes, as_states, marked, read_wishes
+from gencaps.primitives.pose import identity
+from gencaps.wishes import Wishes, as_states, marked, read_dials, read_wishes
 
 Ability = TypeVar("Ability")
 MOST_STEPS = 100_000
@@ -353,6 +357,54 @@ class Capsules:
         walk = self._able(Interpolates).interpolate(first, last, steps, mask)
         ends = zip(self._seen(first), self._seen(last), strict=True)
         return Painted(walk.flatten(0, 1).cpu(), [f"{a} to {b}" if a or b else "" for a, b in ends], steps)
+
+    @torch.no_grad()
+    def dials(self, pictures: Given) -> Dials:
+        """Gives the capsules of each picture as numbers that ``paint`` takes, after some of them were changed."""
+        return _on_cpu(self._able(Turns).dials(self.pictures(pictures)))
+
+    @torch.no_grad()
+    def paint(self, values: Float[Tensor, "n capsules dim"], on: Float[Tensor, "n capsules"]) -> Painted:
+        """Paints capsules that are given as numbers.
+
+        Args:
+            values: the numbers of every capsule.
+            on: how far each capsule paints, 0 to 1.
+        """
+        device = self.model.device
+        made = self._able(Turns).turn(values.to(device), on.to(device))
+        return Painted(made.cpu(), [""] * len(made), 1)
+
+    @torch.no_grad()
+    def turn(self, pictures: Given, dials: str | Mapping[str, float]) -> Painted:
+        """Paints each picture with some numbers of its capsules set by hand.
+
+        Args:
+            dials: ``{"7.0": 1.5}`` or ``"7.0=1.5,7.3=-2"``: the capsule's name, a dot, the number's place from 0.
+        """
+        model = self._able(Turns)
+        x = self.pictures(pictures)
+        values, on, _ = model.dials(x)
+        for (capsule, place), value in read_dials(dials, model.capsule_names, values.shape[-1]).items():
+            values[:, capsule, place] = value
+        return Painted(model.turn(values, on).cpu(), self._seen(x), 1)
+
+    @torch.no_grad()
+    def move(self, pictures: Given, by: Mapping[int, tuple[float, float]]) -> Painted:
+        """Paints each picture with some of its objects moved; their parts follow.
+
+        Args:
+            by: how far each object is moved, right and down, by its number from 0; the canvas is 2 wide and 2 high.
+        """
+        mover, model = self._able(Moves), self._able(Explains)
+        x = self.pictures(pictures)
+        objects = model.explain(x[:1]).presence.shape[1]
+        motion = identity((len(x), objects), device=x.device)
+        for number, shift in by.items():
+            if not 0 <= number < objects:
+                raise GencapsError(f"there is no object {number}: this model has objects 0 to {objects - 1}")
+            motion[:, number, :, 2] = torch.tensor(shift, device=x.device)
+        return Painted(mover.move(x, motion).cpu(), self._seen(x), 1)
 
     @torch.no_grad()
     def walk(self, n: int = 4, *, steps: int = 8, seed: int = 0) -> Painted:

@@ -250,6 +250,35 @@ class Interpolates(Protocol):
     ) -> Float[Tensor, "batch steps channels height width"]: ...
 
 
+class Dials(NamedTuple):
+    """A picture's capsules as numbers that can be turned by hand."""
+
+    values: Float[Tensor, "batch capsules dim"]
+    on: Float[Tensor, "batch capsules"]
+    """How far each capsule paints, 0 to 1."""
+    presence: Float[Tensor, "batch capsules"]
+    """How surely each capsule is there, 0 to 1."""
+
+
+@runtime_checkable
+class Turns(Protocol):
+    """Gives a picture's capsules as plain numbers, and paints such numbers."""
+
+    @property
+    def capsule_names(self) -> tuple[str, ...]: ...
+
+    def dials(self, x: Pictures) -> Dials: ...
+
+    def turn(self, values: Float[Tensor, "batch capsules dim"], on: Float[Tensor, "batch capsules"]) -> Pictures: ...
+
+
+@runtime_checkable
+class Moves(Protocol):
+    """Paints a picture with its objects moved by affine maps on the canvas."""
+
+    def move(self, x: Pictures, motion: Float[Tensor, "batch objects 2 3"]) -> Pictures: ...
+
+
 @runtime_checkable
 class Refines(Protocol):
     """Optimises a picture's capsules by themselves, from the networks' answer on."""
@@ -292,6 +321,8 @@ ABILITIES: dict[str, type] = {
     "interpolate": Interpolates,
     "refine": Refines,
     "explain": Explains,
+    "turn": Turns,
+    "move": Moves,
 }
 
 

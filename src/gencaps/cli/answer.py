@@ -72,6 +72,17 @@ def add_parsers(commands: Any) -> None:
     interpolate.add_argument("--invert", action="store_true", help=_INVERT)
     _out(interpolate)
 
+    turn = _command(commands, "turn", "set numbers of pictures' capsules by hand", run_turn)
+    _pictures(turn)
+    turn.add_argument("--set", required=True, metavar="C.K=V", help="number K of capsule C, such as 7.0=1.5,7.3=-2")
+    _out(turn)
+
+    move = _command(commands, "move", "move an object of pictures, whose parts follow", run_move)
+    _pictures(move)
+    move.add_argument("--object", type=_count, required=True, metavar="J", help="which object, from 0")
+    move.add_argument("--by", type=_pair, required=True, metavar="X,Y", help="right and down; the canvas is 2 wide")
+    _out(move)
+
     walk = _command(commands, "walk", "walk between new pictures", run_walk)
     walk.add_argument("--n", type=_count, default=4, metavar="N", help="walks (4)")
     walk.add_argument("--steps", type=_count, default=8, metavar="N", help="pictures in a walk (8)")
@@ -96,6 +107,14 @@ def _count(text: str) -> int:
 
 def _numbers(text: str) -> list[int]:
     return [_count(word) for word in text.split(",")]
+
+
+def _pair(text: str) -> tuple[float, float]:
+    try:
+        x, y = (float(word) for word in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not two numbers, such as 0.5,-0.25") from None
+    return x, y
 
 
 def _share(text: str) -> float:
@@ -314,3 +333,15 @@ def run_walk(options: argparse.Namespace) -> None:
     """Walks between new pictures, for models that need none to start from."""
     made = _load(options).walk(options.n, steps=options.steps, seed=options.seed)
     _show(made, options, seed=options.seed)
+
+
+def run_turn(options: argparse.Namespace) -> None:
+    """Paints each picture with numbers of its capsules set."""
+    model, files = _load(options), _files(options.pictures)
+    _show(model.turn(_read(model, files, options.invert), options.set), options, set=options.set)
+
+
+def run_move(options: argparse.Namespace) -> None:
+    """Paints each picture with one object moved."""
+    model, files = _load(options), _files(options.pictures)
+    _show(model.move(_read(model, files, options.invert), {options.object: options.by}), options)
