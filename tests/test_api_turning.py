@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -48,7 +49,8 @@ def test_switching_by_hand_is_the_edit_at_every_intensity(faces: Capsules) -> No
     """An edit walks from [a, 1] of the capsule that is off to [0, 1] of the one that is on, the prior's mean."""
     x = faces.generate(attributes="Hat=0", n=1, seed=5).pictures
     values, on, _ = faces.dials(x)
-    names = faces.model.capsule_names  # pyright: ignore[reportAttributeAccessIssue]
+    inner: Any = faces.model
+    names = inner.capsule_names
     off, hat = names.index("Hat off"), names.index("Hat on")
     assert on[0, off] == 1
     for share in (0.0, 0.3, 1.0):

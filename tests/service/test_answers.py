@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from starlette.testclient import TestClient
-from torch import Tensor
 
 from gencaps.api import Capsules, Painted
 from gencaps.figures import to_bytes
-from gencaps.service.app import make_app
-from tests.service.helpers import HOST, complaint, encoded, pixels, text
+from tests.service.helpers import complaint, encoded, pixels, text
 
 Models = dict[str, Capsules]
 
@@ -40,7 +37,10 @@ def test_models_are_listed_with_what_they_can_do(client: Any, models: Models) ->
     faces = listed["faces"]
     assert faces["names"] == list(models["faces"].names)
     assert (faces["size"], faces["channels"], faces["labels"], faces["paper"]) == (64, 3, "attributes", "variational")
-    assert set(faces["can"]) == {"classify", "generate", "reconstruct", "edit", "interpolate"}
+    assert set(faces["can"]) == {
+        "classify", "generate", "reconstruct", "edit", "interpolate", "encode", "turn", "fit",
+    }  # fmt: skip
+    assert len(faces["capsules"]) > 2 * len(faces["names"])
     assert (listed["digits"]["size"], listed["digits"]["channels"], listed["digits"]["labels"]) == (8, 1, "classes")
 
 
@@ -190,34 +190,14 @@ def test_metrics_count_requests_and_batches(client: Any, a: Path) -> None:
 
 def test_documentation_has_an_example_for_every_question_that_works(client: Any) -> None:
     schema = client.get("/openapi.json").json()
-    asked_of = {"generate": "fashion_mnist"}
+    asked_of = {"generate": "fashion_mnist", "turn": "digits"}
     posts = [path for path, methods in schema["paths"].items() if "post" in methods]
-    assert len(posts) == 6
+    assert len(posts) == 13
     for path in posts:
         name = path.rsplit("/", 1)[-1]
         example = schema["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"]
         answer = client.post(path.replace("{id}", asked_of.get(name, "faces")), json=example)
-        if name == "explain":
+        if name in ("explain", "move", "walk", "explore", "score"):
             complaint(answer, 422, "id", "it can classify")
         else:
             assert answer.status_code == 200, answer.text
-
-
-class Explained(NamedTuple):
-    """What a model says of who painted what."""
-
-    shares: Tensor
-    layers: tuple[Tensor, ...]
-
-
-def test_explain_gives_named_arrays_of_models_that_can(
-    models: Models, a: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    digits = models["digits"]
-    monkeypatch.setattr(digits.model, "explain", lambda x: Explained(2 * x, (x.mean((1, 2, 3)),)), raising=False)
-    with TestClient(make_app({"digits": digits}), base_url=HOST) as client:
-        assert "explain" in client.get("/v1/models").json()["models"][0]["can"]
-        found = client.post("/v1/models/digits/explain", files={"picture": a.read_bytes()}).json()["parts"]
-    x = digits.pictures(a)[0]
-    assert np.allclose(found["shares"], 2 * x.numpy())
-    assert found["layers"] == pytest.approx([float(x.mean())])

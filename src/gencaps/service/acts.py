@@ -11,7 +11,19 @@ from torch import Tensor
 
 from gencaps.api import Capsules, Painted
 from gencaps.service import questions
-from gencaps.service.answers import Explanation, Painting, Seen, explanation, seen
+from gencaps.service.answers import (
+    GIF,
+    JSON,
+    PNG,
+    Encoded,
+    Explanation,
+    Painting,
+    Scored,
+    Seen,
+    encoded,
+    explanation,
+    seen,
+)
 from gencaps.service.limits import PICTURES
 from gencaps.service.problems import Problem, naming
 
@@ -45,20 +57,33 @@ def reconstruct(capsules: Capsules, asked: questions.Reconstruct, opened: Opened
 
 def generate(capsules: Capsules, asked: questions.Generate, opened: Opened) -> Painted:
     """Paints new pictures."""
-    named = next((name for name in ("attributes", "classes", "like") if getattr(asked, name) is not None), "n")
+    named = next(
+        (name for name in ("attributes", "classes", "capsules", "domain", "like") if getattr(asked, name) is not None),
+        "n",
+    )
     with naming(named):
         rows = 1
-        if capsules.info.labels == "classes" and asked.like is None and "generate" in capsules.can:
+        if asked.capsules is not None or asked.domain is not None:
+            rows = len(asked.capsules or ()) or getattr(capsules.model, "experts", 1)
+        elif capsules.info.labels == "classes" and asked.like is None and "generate" in capsules.can:
             rows = len(capsules.names) if asked.classes is None else len(capsules.indices(asked.classes))
         if rows * asked.n > PICTURES:
             raise Problem(
                 422,
-                f"n is {asked.n}, of {rows} classes: more than {PICTURES} pictures",
+                f"n is {asked.n}, of {rows} rows: more than {PICTURES} pictures",
                 field="n",
-                remedy=f"ask for at most {PICTURES} pictures: fewer of each, or of fewer classes",
+                remedy=f"ask for at most {PICTURES} pictures: fewer of each, or of fewer classes or capsules",
             )
         wishes: Any = asked.attributes
-        return capsules.generate(asked.classes, attributes=wishes, like=opened.get("like"), n=asked.n, seed=asked.seed)
+        return capsules.generate(
+            asked.classes,
+            attributes=wishes,
+            like=opened.get("like"),
+            capsule=asked.capsules,
+            domain=asked.domain,
+            n=asked.n,
+            seed=asked.seed,
+        )
 
 
 def edit(capsules: Capsules, asked: questions.Edit, opened: Opened) -> Painted:
@@ -85,8 +110,60 @@ def interpolate(capsules: Capsules, asked: questions.Interpolate, opened: Opened
 def explain(capsules: Capsules, asked: questions.Explain, opened: Opened) -> Explanation:
     """Says who painted what in a picture."""
     model: Any = capsules.model
-    return explanation(model.explain(opened["picture"]))
+    return explanation(model.explain(opened["picture"]), capsules.explain(opened["picture"]))
 
+
+def encode(capsules: Capsules, asked: questions.Encode, opened: Opened) -> Encoded:
+    """Gives the capsules of a picture."""
+    model: Any = capsules.model
+    return encoded(capsules.dials(opened["picture"]), model.capsule_names)
+
+
+def turn(capsules: Capsules, asked: questions.Turn, opened: Opened) -> Painted:
+    """Paints capsules that are given as numbers."""
+    model: Any = capsules.model
+    count, dim = len(model.capsule_names), model.config.dim
+    if len(asked.capsules) != count or any(len(one) != dim for one in asked.capsules):
+        raise _misfit("capsules", f"{count} lists of {dim} numbers")
+    if len(asked.on) != count:
+        raise _misfit("on", f"{count} numbers")
+    return capsules.paint(torch.tensor([asked.capsules]), torch.tensor([asked.on]))
+
+
+def _misfit(field: str, wanted: str) -> Problem:
+    return Problem(422, f"{field} does not fit the model", field=field, remedy=f"send {wanted}, as encode gives them")
+
+
+def move(capsules: Capsules, asked: questions.Move, opened: Opened) -> Painted:
+    """Paints a picture with an object moved."""
+    with naming("object"):
+        return capsules.move(opened["picture"], {asked.object: (asked.right, asked.down)})
+
+
+def walk(capsules: Capsules, asked: questions.Walk, opened: Opened) -> Painted:
+    """Walks between new pictures."""
+    return capsules.walk(asked.n, steps=asked.steps, seed=asked.seed)
+
+
+def explore(capsules: Capsules, asked: questions.Explore, opened: Opened) -> Painted:
+    """Walks along the axes of a capsule."""
+    with naming("capsule"):
+        return capsules.explore(asked.capsule, steps=asked.steps)
+
+
+def score(capsules: Capsules, asked: questions.Score, opened: Opened) -> Scored:
+    """Says how real a picture looks."""
+    return Scored(score=float(capsules.score(opened["picture"])[0]))
+
+
+def fit(capsules: Capsules, asked: questions.Fit, opened: Opened) -> Painted:
+    """Gives a picture as the model sees it."""
+    return Painted(opened["picture"].cpu(), [""], 1)
+
+
+TAKING = ("classify", "encode", "reconstruct", "edit", "interpolate", "explain", "score")
+"""A model that has one of these takes pictures."""
+TURNED: dict[str, Any] = {"capsules": [[0.5] * 8] * 10, "on": [1.0] + [0.0] * 9}
 
 ACTS = (
     Act("classify", "Name what a picture shows", questions.Classify, Seen, classify, {}, ("classify",)),
@@ -127,10 +204,41 @@ ACTS = (
         ("interpolate",),
     ),
     Act("explain", "Say who painted what", questions.Explain, Explanation, explain, {}, ("explain",)),
+    Act("encode", "Give the capsules of a picture as numbers", questions.Encode, Encoded, encode, {}, ("turn",)),
+    Act("turn", "Paint capsules given as numbers", questions.Turn, Painting, turn, TURNED, ("turn",)),
+    Act(
+        "move",
+        "Move an object of a picture, whose parts follow",
+        questions.Move,
+        Painting,
+        move,
+        {"object": 0, "right": 0.5, "down": 0.0},
+        ("move",),
+    ),
+    Act("walk", "Walk between new pictures", questions.Walk, Painting, walk, {"steps": 8, "seed": 7}, ("walk",)),
+    Act(
+        "explore",
+        "Walk along the axes of one capsule",
+        questions.Explore,
+        Painting,
+        explore,
+        {"capsule": 0, "steps": 8},
+        ("explore",),
+    ),
+    Act("score", "Say how real a picture looks", questions.Score, Scored, score, {}, ("score",)),
+    Act("fit", "Give a picture as the model sees it", questions.Fit, Painting, fit, {}, TAKING),
 )
+MOVING = ("interpolate", "walk")
+"""The acts whose pictures may move."""
 
 
 def offers(capsules: Capsules) -> list[str]:
     """Lists what a model can be asked."""
-    can = {*capsules.can, *(("explain",) if callable(getattr(capsules.model, "explain", None)) else ())}
-    return [act.name for act in ACTS if can & set(act.abilities)]
+    return [act.name for act in ACTS if set(capsules.can) & set(act.abilities)]
+
+
+def forms(act: Act) -> tuple[str, ...]:
+    """Lists the forms in which an act is answered, the usual one first."""
+    if act.answer is not Painting:
+        return (JSON,)
+    return (JSON, PNG, GIF) if act.name in MOVING else (JSON, PNG)

@@ -6,21 +6,21 @@ import base64
 import io
 import struct
 import zlib
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float, UInt8
 from PIL import Image
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 from torch import Tensor
 
 from gencaps.api import Capsules, Classification, Painted
-from gencaps.figures import to_bytes
-from gencaps.model import count_parameters
+from gencaps.figures import gif, to_bytes
+from gencaps.model import Dials, Draws, Explained, Turns, count_parameters
 from gencaps.service.whole import PNG as SIGNATURE
 
-JSON, PNG = "application/json", "image/png"
+JSON, PNG, GIF = "application/json", "image/png", "image/gif"
 
 
 class ModelInfo(BaseModel):
@@ -36,6 +36,8 @@ class ModelInfo(BaseModel):
     size: int = Field(description="pixels a side")
     channels: int = Field(description="1: grey, 3: colour")
     parameters: int
+    capsules: list[str] = Field(description="names of the capsules that encode gives and turn takes; empty: none")
+    experts: int = Field(description="capsules that generate can draw from alone, and explore; 0: none")
 
 
 class Models(BaseModel):
@@ -60,10 +62,39 @@ class Painting(BaseModel):
     pictures: list[str] = Field(description="PNG files in base64, row by row")
 
 
-class Explanation(BaseModel):
-    """Who painted what: named arrays, as the paper's model gives them."""
+class Encoded(BaseModel):
+    """The capsules of a picture as numbers."""
 
-    parts: dict[str, Any]
+    names: list[str]
+    capsules: list[list[float]] = Field(description="the numbers of every capsule")
+    on: list[float] = Field(description="how far each capsule paints, 0 to 1")
+    presence: list[float] = Field(description="how surely each capsule is there, 0 to 1")
+
+
+class Scored(BaseModel):
+    """How real a picture looks."""
+
+    score: float = Field(description="0: made by a model, 1: real")
+
+
+class Explanation(BaseModel):
+    """Who painted what: pictures to look at, and shares of every pixel."""
+
+    pictures: list[str] = Field(
+        description="PNG files in base64: as given, painted again, coloured by template, coloured by object"
+    )
+    objects: list[list[list[float]]] = Field(
+        description="the share of every pixel that each object painted; the first is nobody's"
+    )
+    presence: list[float] = Field(description="how surely each object is there, 0 to 1")
+
+
+class Examples(BaseModel):
+    """Pictures to try a model with."""
+
+    source: str = Field(description="where they come from: a test set, or the model itself where there is none here")
+    labels: list[str] = Field(description="what each shows")
+    pictures: list[str] = Field(description="PNG files in base64")
 
 
 def about(id: str, capsules: Capsules, can: list[str]) -> ModelInfo:
@@ -80,6 +111,8 @@ def about(id: str, capsules: Capsules, can: list[str]) -> ModelInfo:
         size=info.size,
         channels=info.channels,
         parameters=count_parameters(model.parameters()),
+        capsules=list(model.capsule_names) if isinstance(model, Turns) else [],
+        experts=model.experts if isinstance(model, Draws) else 0,
     )
 
 
@@ -92,15 +125,24 @@ def seen(found: Classification) -> Seen:
     )
 
 
-def explanation(found: Any) -> Explanation:
-    """Writes the named tensors of one picture's explanation as lists of numbers."""
-    fields = found._asdict() if hasattr(found, "_asdict") else {"explanation": found}
-    return Explanation(parts={name: _plain(value) for name, value in fields.items()})
+def encoded(found: Dials, names: Sequence[str]) -> Encoded:
+    """Describes the capsules of one picture."""
+    values, on, presence = (part[0].tolist() for part in found)
+    return Encoded(names=list(names), capsules=values, on=on, presence=presence)
 
 
-def _plain(value: Any) -> Any:
-    """Turns tensors into lists of finite numbers; JSON knows no others."""
-    return value[0].nan_to_num().tolist() if isinstance(value, Tensor) else [_plain(one) for one in value]
+def explanation(found: Explained, painted: Painted) -> Explanation:
+    """Describes who painted what in one picture; shares to three digits, of which there are many."""
+    objects = found.objects[0].nan_to_num().double().mul(1000).round().div(1000)
+    return Explanation(
+        pictures=in_base64(painted.pictures), objects=objects.tolist(),
+        presence=found.presence[0].nan_to_num().tolist(),
+    )  # fmt: skip
+
+
+def in_base64(pictures: Float[Tensor, "n channels height width"]) -> list[str]:
+    """Encodes pictures for JSON."""
+    return [base64.b64encode(png(one)).decode() for one in to_bytes(pictures)]
 
 
 def png(pixels: UInt8[np.ndarray, "height width channels"]) -> bytes:
@@ -124,10 +166,12 @@ def sheet(image: Image.Image) -> bytes:
 
 
 def render(answer: BaseModel | Painted, media_type: str) -> Response:
-    """Writes an answer in the form asked for: of pictures PNG is one sheet, JSON every picture alone."""
+    """Writes an answer in the form asked for: of pictures JSON is every one alone, PNG one sheet, GIF one moving."""
     if isinstance(answer, Painted) and media_type == PNG:
         return Response(sheet(answer.sheet()), media_type=PNG)
+    if isinstance(answer, Painted) and media_type == GIF:
+        return Response(gif(answer.pictures), media_type=GIF)
     if isinstance(answer, Painted):
-        pictures = [base64.b64encode(png(one)).decode() for one in to_bytes(answer.pictures)]
+        pictures = in_base64(answer.pictures)
         answer = Painting(labels=answer.labels, columns=answer.columns, pictures=pictures)
     return Response(answer.model_dump_json(), media_type=JSON)

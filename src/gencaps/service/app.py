@@ -16,7 +16,7 @@ from starlette.routing import Route
 from gencaps import __version__
 from gencaps.api import Capsules
 from gencaps.service.acts import ACTS, Act
-from gencaps.service.answers import Models
+from gencaps.service.answers import Examples, Models
 from gencaps.service.desk import Desk
 from gencaps.service.documentation import GUARDED, address, operation, refusals
 from gencaps.service.guard import LOOPBACK, Guard
@@ -87,6 +87,14 @@ def _guarded_routes(desk: Desk, guard: Guard) -> APIRouter:
     @router.get("/v1/models", summary="List the models and what they can do", responses=refusals(*GUARDED))
     async def models() -> Models:
         return desk.listed()
+
+    @router.get(
+        "/v1/models/{id}/examples",
+        summary="Give pictures to try a model with",
+        responses=refusals(*GUARDED, 404),
+    )
+    async def examples(id: str) -> Examples:
+        return await desk.examples(id)
 
     @router.get(
         "/metrics",

@@ -13,9 +13,10 @@ from starlette.responses import Response
 
 from gencaps.api import Capsules
 from gencaps.errors import GencapsError, nearest
-from gencaps.service.acts import Act, offers
-from gencaps.service.answers import JSON, PNG, Models, Painting, about, render
+from gencaps.service.acts import Act, forms, offers
+from gencaps.service.answers import Examples, Models, about, render
 from gencaps.service.batching import Batcher, Dropped, Ticket
+from gencaps.service.examples import examples
 from gencaps.service.limits import Limits
 from gencaps.service.meters import Meters
 from gencaps.service.outbox import Outbox
@@ -68,6 +69,8 @@ class Desk:
             for id, capsules in self.models.items()
         }
         self._shared = {id: stand_in(capsules.model) for id, capsules in self.models.items()}
+        self._examples: dict[str, Examples] = {}
+        self._looking = asyncio.Lock()
         self._outbox: Outbox | None = None
 
     def _note(self, id: str, work: str, calls: int) -> None:
@@ -76,6 +79,19 @@ class Desk:
     def listed(self) -> Models:
         """Describes the models."""
         return Models(models=[about(id, capsules, self.can[id]) for id, capsules in self.models.items()])
+
+    async def examples(self, id: str) -> Examples:
+        """Gives pictures to try a model with, found once."""
+        if id not in self.models:
+            raise self._unknown(id)
+        async with self._looking:
+            if id not in self._examples:
+                find = partial(examples, self.models[id])
+                self._examples[id] = await asyncio.get_running_loop().run_in_executor(self._pool, find)
+            return self._examples[id]
+
+    def _unknown(self, id: str) -> Problem:
+        return Problem(404, f"there is no model '{id[:100]}'{nearest(id[:100], self.models)}", field="id")
 
     def close(self) -> None:
         """Ends all threads."""
@@ -86,7 +102,7 @@ class Desk:
     async def answer(self, request: Request, id: str, act: Act) -> Response:
         """Answers one question, in a batch with others; refuses it at once where every place is taken."""
         self._check(id, act)
-        form = wanted(request, (JSON, PNG) if act.answer is Painting else (JSON,))
+        form = wanted(request, forms(act))
         if not self.places.take():
             raise _later(f"{self.limits.queue} requests are inside already")
         ticket = Ticket()
@@ -102,7 +118,7 @@ class Desk:
 
     def _check(self, id: str, act: Act) -> None:
         if id not in self.models:
-            raise Problem(404, f"there is no model '{id[:100]}'{nearest(id[:100], self.models)}", field="id")
+            raise self._unknown(id)
         if act.name not in self.can[id]:
             can = ", ".join(self.can[id])
             raise Problem(422, f"the model '{id}' cannot {act.name}", field="id", remedy=f"it can {can}")

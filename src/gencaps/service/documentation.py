@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from gencaps.figures import to_bytes
-from gencaps.service.acts import Act
-from gencaps.service.answers import JSON, PNG, Painting, png
+from gencaps.service.acts import Act, forms
+from gencaps.service.answers import JSON, png
 from gencaps.service.problems import MEDIA_TYPE, Complaint
 from gencaps.service.reading import MULTIPART, REST
 
@@ -58,8 +58,7 @@ def operation(act: Act) -> dict[str, Any]:
 def responses(act: Act) -> dict[int | str, dict[str, Any]]:
     """Documents every answer to a question."""
     content: dict[str, Any] = {JSON: {"schema": act.answer.model_json_schema()}}
-    if act.answer is Painting:
-        content[PNG] = {"schema": {"type": "string", "format": "binary"}}
+    content |= {form: {"schema": {"type": "string", "format": "binary"}} for form in forms(act)[1:]}
     return {200: {"description": act.about, "content": content}, **refusals(*REFUSALS)}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -36,6 +36,8 @@ def from_base64(given: Any) -> bytes:
 _SCHEMA: dict[str, Any] = {"type": "string", "format": "byte"}
 Picture = Annotated[bytes, BeforeValidator(from_base64), WithJsonSchema(_SCHEMA)]
 Name = Annotated[str, Field(max_length=100)]
+Dial = Annotated[float, Field(ge=-1000, le=1000)]
+Shift = Annotated[float, Field(ge=-2, le=2)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 _PICTURE = "a PNG, JPEG or WebP of at most 10 MB and 32 megapixels, in base64"
@@ -68,6 +70,49 @@ class Explain(Classify):
     """Asks who painted what in a picture."""
 
 
+class Encode(Classify):
+    """Asks for the capsules of a picture as numbers, which ``turn`` paints."""
+
+
+class Score(Classify):
+    """Asks how real a picture looks."""
+
+
+class Fit(Classify):
+    """Asks for a picture as the model sees it: cropped to a square, scaled, grey or in colour."""
+
+
+class Turn(Question):
+    """Asks for a picture of capsules that are given as numbers."""
+
+    capsules: list[Annotated[list[Dial], Field(min_length=1, max_length=256)]] = Field(
+        min_length=1, max_length=256, description="the numbers of every capsule, as encode gives them"
+    )
+    on: list[Share] = Field(min_length=1, max_length=256, description="how far each capsule paints, 0 to 1")
+
+
+class Move(Classify):
+    """Asks for a picture with an object moved; its parts follow."""
+
+    object: int = Field(0, ge=0, le=999, description="the number of the object, from 0")
+    right: Shift = Field(0.0, description="how far to the right, -2 to 2; the canvas is 2 wide")
+    down: Shift = Field(0.0, description="how far down, -2 to 2; the canvas is 2 high")
+
+
+class Walk(Seeded):
+    """Asks for walks between new pictures of whatever the model likes."""
+
+    n: int = Field(1, ge=1, le=8, description="walks, 1 to 8")
+    steps: int = Field(8, ge=2, le=32, description="pictures in a walk, 2 to 32")
+
+
+class Explore(Question):
+    """Asks for walks along the axes of one capsule."""
+
+    capsule: int = Field(0, ge=0, le=999, description="the number of the capsule, from 0")
+    steps: int = Field(8, ge=2, le=16, description="pictures in a walk, 2 to 16")
+
+
 class Reconstruct(Seeded):
     """Asks for a picture painted again from its capsules."""
 
@@ -85,6 +130,12 @@ class Generate(Seeded):
     )
     attributes: dict[Name, bool | int] | None = Field(
         None, min_length=1, max_length=200, description="attributes by name, 1 or 0; the others as they mostly are"
+    )
+    capsules: list[Annotated[int, Field(ge=0, le=999)]] | None = Field(
+        None, min_length=1, max_length=64, description="of a product of experts: draw from these capsules alone, from 0"
+    )
+    domain: Literal["restricted", "full"] | None = Field(
+        None, description="of a product of experts: the directions that training visits, or all"
     )
     like: Picture | None = Field(None, description=f"take class or attributes of this picture: {_PICTURE}")
     n: int = Field(8, ge=1, le=64, description="pictures of each class, 1 to 64")

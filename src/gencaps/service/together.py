@@ -15,8 +15,8 @@ from gencaps.data.pictures import to_tensor
 from gencaps.model import ABILITIES
 from gencaps.service.batching import Batcher, Ticket
 
-WORK = (*ABILITIES, "doubt")
-"""The methods of a model that are run in batches."""
+WORK = (*(set(ABILITIES) - {"explore", "refine"}), "doubt", "dials")
+"""The methods of a model that are run in batches; a walk through one capsule is the same for all."""
 
 
 class SharedModel:
