@@ -22,6 +22,7 @@ from gencaps.service.documentation import GUARDED, address, operation, refusals
 from gencaps.service.guard import LOOPBACK, Guard
 from gencaps.service.limits import Limits
 from gencaps.service.meters import ROUTE, Metered
+from gencaps.service.page import page_routes
 from gencaps.service.problems import Problem
 
 
@@ -67,6 +68,7 @@ def make_app(
     app.router.routes += [
         Route(address(act), _endpoint(desk, guard, act), methods=["POST"], name=act.name) for act in ACTS
     ]
+    app.router.routes += page_routes()
     app.openapi = _documented(app)
     return app
 

@@ -71,8 +71,7 @@ def run(app: FastAPI, door: socket.socket, *, browser: bool = True) -> None:
 
     def ready() -> None:
         print(f"gencaps answers on {address} (stop with Ctrl-C); what can be asked: {address}openapi.json", flush=True)
-        # there may be no page to look at
-        if browser and any(getattr(route, "path", None) == "/" for route in app.routes):
+        if browser:
             webbrowser.open(address)
 
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=5)
