@@ -80,6 +80,11 @@ class Desk:
         """Describes the models."""
         return Models(models=[about(id, capsules, self.can[id]) for id, capsules in self.models.items()])
 
+    def prepare(self) -> None:
+        """Begins to find the examples of every model, so that the first visitor need not wait for them."""
+        for id, capsules in self.models.items():
+            self._pool.submit(lambda id=id, one=capsules: self._examples.setdefault(id, examples(one)))
+
     async def examples(self, id: str) -> Examples:
         """Gives pictures to try a model with, found once."""
         if id not in self.models:

@@ -71,6 +71,7 @@ def run(app: FastAPI, door: socket.socket, *, browser: bool = True) -> None:
 
     def ready() -> None:
         print(f"gencaps answers on {address} (stop with Ctrl-C); what can be asked: {address}openapi.json", flush=True)
+        app.state.desk.prepare()
         if browser:
             webbrowser.open(address)
 

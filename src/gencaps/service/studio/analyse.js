@@ -62,7 +62,7 @@ export const analyse = {
     return h("div", { className: "columns" }, source_.box, h("div", { className: "stack" },
       can("classify") ? h("div", {}, headline, doubt) : null,
       h("div", { className: "shown" }, can("reconstruct") ? h("figure", {}, again, h("figcaption", {}, "Painted again from its capsules")) : null,
-        h("div", { className: "stack" }, seen?.list, real?.list)),
+        h("div", { className: "stack grow" }, seen?.list, real?.list)),
       firing,
       tools({
         files: can("reconstruct") ? [["Download PNG", "painted-again.png", async () => fromBase64(again.src.split(",")[1])]] : [],

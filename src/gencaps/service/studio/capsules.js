@@ -58,7 +58,8 @@ export const capsules = {
           own.domain = value;
           draw();
         })),
-      rows, heading, axes,
+      h("div", { className: "even" }, h("section", { "aria-label": "What each capsule draws" }, h("h2", {}, "Each capsule alone"), rows),
+        h("section", { "aria-label": "Walks" }, heading, axes)),
       tools({
         files: [["Download PNG", "capsules.png", () => askFile(model.id, "generate", question(), "image/png")]],
         python: () => python(model.id,

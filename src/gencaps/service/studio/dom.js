@@ -4,7 +4,12 @@
 export function h(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
-    if (value === undefined || value === null || value === false) continue;
+    if (value === undefined || value === null) continue;
+    if (name.startsWith("aria-")) {
+      element.setAttribute(name, String(value));
+      continue;
+    }
+    if (value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (name in element && !name.includes("-") && name !== "list") element[name] = value;
     else element.setAttribute(name, value === true ? "" : value);

@@ -6,6 +6,8 @@ import { fromBase64, literal, python, quoted, tools } from "./tools.js";
 import { well } from "./well.js";
 
 const REACH = 3;
+/** A slider reaches as far as the capsule's own numbers do. */
+const reach = (row) => Math.max(REACH, ...row.map((value) => Math.ceil(Math.abs(value))));
 
 export const edit = {
   title: "Edit",
@@ -74,7 +76,7 @@ export const edit = {
       const row = capsules.capsules[capsules.names.indexOf(own.capsule)];
       dials.replaceChildren(...row.map((value, place) => {
         const word = `${own.capsule}.${place}`;
-        const { input, number } = slider(`${own.capsule}, number ${place}`, -REACH, REACH, 0.05, own.dials[word] ?? value, (moved) => {
+        const { input, number } = slider(`${own.capsule}, number ${place}`, -reach(row), reach(row), 0.05, own.dials[word] ?? value, (moved) => {
           const began = performance.now();
           own.dials[word] = moved;
           latest.run(async () => {
@@ -136,7 +138,7 @@ export const edit = {
       repaint();
     } });
     const box = h("div", { className: "columns" }, place.box, h("div", { className: "stack" },
-      h("figure", {}, painted, h("figcaption", {}, "Edited")),
+      h("figure", { className: "follow" }, painted, h("figcaption", {}, "Edited")),
       controls,
       switching ? h("label", { className: "wide" }, "Intensity", intensity.input, intensity.number) : null,
       model.can.includes("turn") ? h("section", { className: "stack", "aria-label": "Numbers of a capsule" },

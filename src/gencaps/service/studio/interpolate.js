@@ -64,7 +64,7 @@ export const interpolate = {
     }).box) : [];
     paint();
     const named = () => [`steps=${own.steps}`, ...(own.only ? [`only=${literal(own.only)}`] : [])].join(", ");
-    return h("div", { className: between ? "columns" : "stack" }, between ? h("div", { className: "stack" }, ends) : null,
+    return h("div", { className: "stack" }, between ? h("div", { className: "even" }, ends) : null,
       h("div", { className: "stack" },
         h("figure", {}, large, h("figcaption", {}, "Where the slider stands")),
         h("label", { className: "wide" }, "Along the walk", along.input, along.number),
