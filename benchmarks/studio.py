@@ -52,7 +52,7 @@ def measure(address: str, model: str, moves: int) -> dict[str, Any]:
             page = browser.new_context().new_page()
             began_s = time.perf_counter()
             page.goto(f"{address}#model={model}&panel=analyse")
-            page.wait_for_function("document.querySelector('.answer')?.textContent")
+            page.wait_for_function("() => document.querySelector('.answer')?.textContent")
             first_s.append(time.perf_counter() - began_s)
             page.close()
         page = browser.new_page()

@@ -63,7 +63,7 @@ def test_analyse_shows_which_capsules_fired(look: Opener, served: Served) -> Non
 
 def test_analyse_says_how_real_a_picture_looks(look: Opener, served: Served) -> None:
     page = look("capsule_gan")
-    page.wait_for_function("document.querySelector('dl .number').textContent.includes('%')")
+    page.wait_for_function("() => document.querySelector('dl .number').textContent.includes('%')")
     wanted = 100 * float(served.models["capsule_gan"].score(as_image(given(page)))[0])
     assert percents(page, "How real the picture looks") == pytest.approx([wanted], abs=0.2)
 

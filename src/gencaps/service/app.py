@@ -15,10 +15,11 @@ from starlette.routing import Route
 
 from gencaps import __version__
 from gencaps.api import Capsules
-from gencaps.service.acts import ACTS, Act
+from gencaps.errors import nearest
+from gencaps.service.acts import ACTS
 from gencaps.service.answers import Examples, Models
 from gencaps.service.desk import Desk
-from gencaps.service.documentation import GUARDED, address, operation, refusals
+from gencaps.service.documentation import EVERY, GUARDED, address, operation, refusals
 from gencaps.service.guard import LOOPBACK, Guard
 from gencaps.service.limits import Limits
 from gencaps.service.meters import ROUTE, Metered
@@ -65,9 +66,8 @@ def make_app(
     guard = Guard(key, hosts)
     app.include_router(_guarded_routes(desk, guard))
     # plain routes: FastAPI takes as long to prepare a call as a small model to answer it
-    app.router.routes += [
-        Route(address(act), _endpoint(desk, guard, act), methods=["POST"], name=act.name) for act in ACTS
-    ]
+    # and one for all questions, before all others: an address is looked for route by route
+    app.router.routes.insert(0, Route(EVERY, _endpoint(desk, guard), methods=["POST"], name="ask"))
     app.router.routes += page_routes()
     app.openapi = _documented(app)
     return app
@@ -113,11 +113,17 @@ def _guarded_routes(desk: Desk, guard: Guard) -> APIRouter:
     return router
 
 
-def _endpoint(desk: Desk, guard: Guard, act: Act) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(desk: Desk, guard: Guard) -> Callable[[Request], Awaitable[Response]]:
+    known = {act.name: act for act in ACTS}
+
     async def endpoint(request: Request) -> Response:
-        request.scope[ROUTE] = address(act)
+        id, name = request.path_params["id"], request.path_params["act"]
+        act = known.get(name)
+        request.scope[ROUTE] = "unknown" if act is None else address(act)
         guard.check(request)
-        return await desk.answer(request, request.path_params["id"], act)
+        if act is None:
+            raise Problem(404, f"nothing is called '{name[:100]}'{nearest(name[:100], known)}")
+        return await desk.answer(request, id, act)
 
     return endpoint
 

@@ -37,9 +37,13 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return found
 
 
+EVERY = "/v1/models/{id}/{act}"
+"""The path of every question."""
+
+
 def address(act: Act) -> str:
     """Gives the path of a question."""
-    return f"/v1/models/{{id}}/{act.name}"
+    return EVERY.replace("{act}", act.name)
 
 
 def operation(act: Act) -> dict[str, Any]:
