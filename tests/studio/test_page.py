@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import urllib.request
 from pathlib import Path
@@ -145,3 +146,11 @@ def test_a_service_with_a_key_asks_for_it(browser: Any) -> None:
         page.wait_for_selector("[role=tab]")
         assert "faces" in page.locator("#model").inner_text()
         page.close()
+
+
+def test_pictures_of_the_guide_are_there_and_small() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    named = re.findall(r"\]\((studio/[^)]+)\)", (docs / "studio.md").read_text())
+    assert len(named) >= 6
+    for name in named:
+        assert (docs / name).stat().st_size < 200_000

@@ -217,7 +217,7 @@ def test_capsules_shows_what_each_draws_and_walks_along_axes(look: Opener, serve
     assert alike(pixels(last), drawn[-1])
     page.get_by_role("button", name="capsule 2", exact=True).click()
     page.wait_for_selector("text=Along the axes of capsule 2")
-    until_alike(page, "section[aria-label='Walks'] img", experts.explore(2, steps=8).pictures[0])
+    until_alike(page, "section[aria-label='Walks'] img", experts.explore(2, steps=7).pictures[0])
     page.get_by_text("all directions").click()
     full = experts.generate(domain="full", n=6, seed=0).pictures
     changed = next(k for k in range(len(full)) if not torch.allclose(full[k], drawn[k], atol=0.05))

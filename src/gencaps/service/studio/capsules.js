@@ -10,7 +10,7 @@ export const capsules = {
   fits: (model) => model.experts > 0,
 
   build(model) {
-    const own = settings("capsules", { seed: 0, n: 6, domain: "restricted", capsule: 0, steps: 8 });
+    const own = settings("capsules", { seed: 0, n: 6, domain: "restricted", capsule: 0, steps: 7 });
     own.capsule = Math.min(own.capsule, model.experts - 1);
     const rows = h("div", { className: "grid" });
     const axes = h("div", { className: "grid" });

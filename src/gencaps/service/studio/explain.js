@@ -120,7 +120,7 @@ export const explain = {
       h("div", { className: "shown" }, captioned(again, "Painted again"), captioned(templates, "By template"), captioned(objects, "By object")),
       h("h2", {}, "Move an object"),
       h("div", { className: "shown" }, captioned(moving, "Drag, or use the arrow keys"),
-        h("div", { className: "stack" }, chips, where, h("div", { className: "row" },
+        h("div", { className: "stack grow" }, chips, where, h("div", { className: "row" },
           h("button", { className: "small", onclick: () => shift(0, 0) }, "Back to its place")))),
       tools({
         files: [["Download PNG", "moved.png", async () => fromBase64(moving.src.split(",")[1])]],
