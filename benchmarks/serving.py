@@ -207,6 +207,24 @@ class Load:
         }
 
 
+async def _killed(load: Load, service: Service) -> None:
+    """Kills a service in the midst of its work."""
+    clients = [asyncio.create_task(load._client([random.choice(load.good) for _ in range(50)])) for _ in range(64)]
+    await asyncio.sleep(1)
+    service.process.kill()
+    await asyncio.gather(*clients, return_exceptions=True)
+
+
+def restart(models: list[str], clients: int) -> dict[str, Any]:
+    """Kills a service under load and starts it again; gives how long it took to answer, and whether it answers well."""
+    with service(models, 64) as first:
+        asyncio.run(_killed(Load(first.port, clients, 0, *questions(first.port)), first))
+    with service(models, 64) as again:
+        load = Load(again.port, clients, 0, *questions(again.port))
+        asyncio.run(load.round(ROUND))
+        return {"ready_again_s": again.ready_s, "answered_otherwise_than_documented": load.wrong}
+
+
 def measure(models: list[str], clients: int, requests: int, alone: int) -> dict[str, Any]:
     """Loads both services in turn."""
     with service(models, 64) as batched, service(models, 1) as single:
@@ -228,6 +246,7 @@ def measure(models: list[str], clients: int, requests: int, alone: int) -> dict[
         pairs = list(zip(loads[0].rates, loads[1].rates, strict=False))
         return {
             "gain": statistics.median(a / b for a, b in pairs),
+            "gain_in_cpu_time": one["busy_ms_a_request"] / together["busy_ms_a_request"],
             "gain_by_round": [a / b for a, b in pairs],
             "memory_growth": memory[-1][1] / first - 1,
             "memory_mb": memory,
@@ -257,13 +276,16 @@ def main() -> None:
         "what": f"{options.requests} mixed requests from {options.clients} clients, one in twenty malformed",
         "models": [repr(load(name, "cpu")) for name in options.models],
         **measure(options.models, options.clients, options.requests, options.alone),
+        "killed_under_load": restart(options.models, options.clients),
         "command": shlex.join(["python", "benchmarks/serving.py", *sys.argv[1:]]),
         **environment(choose_device("cpu")),
     }
     for side in ("batched", "one_by_one"):
         rate, p50, busy = (found[side][name] for name in ("requests_a_second", "p50_ms", "busy_ms_a_request"))
         print(f"{side}: {rate:.0f} requests/s, p50 {p50:.0f} ms, busy {busy:.2f} ms a request")
-    print(f"gain {found['gain']:.2f}, memory {100 * found['memory_growth']:+.1f} % after the first {FIRST}")
+    print(
+        f"gain {found['gain']:.2f}, in CPU time {found['gain_in_cpu_time']:.2f}, memory {100 * found['memory_growth']:+.1f} % after the first {FIRST}"
+    )
     print("wrong:", found["batched"]["answered_otherwise_than_documented"][:5])
     if options.out is not None:
         options.out.write_text(json.dumps(found, indent=1) + "\n")

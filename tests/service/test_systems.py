@@ -148,3 +148,13 @@ def test_examples_are_painted_where_there_is_no_test_set(models: Models, monkeyp
     assert found.source == "painted by the model"
     assert len(found.pictures) == len(found.labels) == examples.COUNT
     assert set(found.labels) <= set(models["fashion_mnist"].names)
+
+
+def test_examples_are_black_where_there_is_neither(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gencaps.service import examples
+
+    monkeypatch.setattr(examples, "locate", lambda name: None)
+    mute = Capsules(models["fashion_mnist"].model)
+    mute.can = ("classify", "reconstruct")
+    found = examples.examples(mute)
+    assert [pixels(one).max() for one in found.pictures] == [0]

@@ -26,9 +26,11 @@ def examples(capsules: Capsules) -> Examples:
         return _listed(capsules, found, f"the test set of {found.name}")
     if capsules.info.names == TEN:
         return _listed(capsules, digits.read(), "the built-in digits")
-    each = (
-        -(-COUNT // len(capsules.names)) if capsules.info.labels == "classes" and "generate" in capsules.can else COUNT
-    )
+    if not {"generate", "sample"} & set(capsules.can):
+        black = torch.zeros(1, capsules.info.channels, capsules.info.size, capsules.info.size)
+        return Examples(source="nothing: open a file", labels=["black"], pictures=in_base64(black))
+    by_class = capsules.info.labels == "classes" and "generate" in capsules.can
+    each = -(-COUNT // len(capsules.names)) if by_class else COUNT
     made = capsules.generate(n=each, seed=SEED)
     labels = [made.labels[k // made.columns] for k in range(len(made.pictures))]
     return Examples(source="painted by the model", labels=labels[:COUNT], pictures=in_base64(made.pictures)[:COUNT])
