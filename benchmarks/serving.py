@@ -283,9 +283,8 @@ def main() -> None:
     for side in ("batched", "one_by_one"):
         rate, p50, busy = (found[side][name] for name in ("requests_a_second", "p50_ms", "busy_ms_a_request"))
         print(f"{side}: {rate:.0f} requests/s, p50 {p50:.0f} ms, busy {busy:.2f} ms a request")
-    print(
-        f"gain {found['gain']:.2f}, in CPU time {found['gain_in_cpu_time']:.2f}, memory {100 * found['memory_growth']:+.1f} % after the first {FIRST}"
-    )
+    gain, in_cpu_time, growth = (found[name] for name in ("gain", "gain_in_cpu_time", "memory_growth"))
+    print(f"gain {gain:.2f}, in CPU time {in_cpu_time:.2f}, memory {100 * growth:+.1f} % after the first {FIRST}")
     print("wrong:", found["batched"]["answered_otherwise_than_documented"][:5])
     if options.out is not None:
         options.out.write_text(json.dumps(found, indent=1) + "\n")
