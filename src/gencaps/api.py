@@ -376,7 +376,7 @@ class Capsules:
         return Painted(made.cpu(), [""] * len(made), 1)
 
     @torch.no_grad()
-    def turn(self, pictures: Given, dials: str | Mapping[str, float]) -> Painted:
+    def turn(self, pictures: Given, dials: str | Mapping[str, float | int]) -> Painted:
         """Paints each picture with some numbers of its capsules set by hand.
 
         Args:
@@ -390,7 +390,7 @@ class Capsules:
         return Painted(model.turn(values, on).cpu(), self._seen(x), 1)
 
     @torch.no_grad()
-    def move(self, pictures: Given, by: Mapping[int, tuple[float, float]]) -> Painted:
+    def move(self, pictures: Given, by: Mapping[int, tuple[float | int, float | int]]) -> Painted:
         """Paints each picture with some of its objects moved; their parts follow.
 
         Args:

@@ -111,7 +111,7 @@ def marked(only: str | Iterable[str], info: PictureInfo, n: int, device: torch.d
     return mask.expand(n, len(info.names))
 
 
-def read_dials(given: str | Mapping[str, float], names: Sequence[str], dim: int) -> dict[tuple[int, int], float]:
+def read_dials(given: str | Mapping[str, float | int], names: Sequence[str], dim: int) -> dict[tuple[int, int], float]:
     """Reads which numbers of which capsules are set: ``7.0=1.5`` is number 0 of the capsule named 7."""
     pairs = list(given.items()) if isinstance(given, Mapping) else [p.partition("=")[::2] for p in given.split(",")]
     found: dict[tuple[int, int], float] = {}
