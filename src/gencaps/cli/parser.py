@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from gencaps import __version__
-from gencaps.cli import answer, data, evaluate, export, info, probe, reproduce, save, serve, train
+from gencaps.cli import answer, data, evaluate, export, info, probe, push, reproduce, save, serve, train
 from gencaps.errors import GencapsError, nearest
 from gencaps.systems import SYSTEMS
 
@@ -83,6 +83,7 @@ def make_parser(words: list[str]) -> Parser:
     answer.add_parsers(commands)
     save.add_parser(commands)
     export.add_parser(commands)
+    push.add_parser(commands)
     data.add_parser(commands)
     reproduce.add_parsers(commands)
     serve.add_parser(commands)
