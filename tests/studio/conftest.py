@@ -81,7 +81,7 @@ def served(trained_digits: Path, tmp_path_factory: pytest.TempPathFactory) -> It
         yield Served(address, models, folder)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # while its driver lives, this thread can run no event loop of its own
 def browser() -> Iterator[Any]:
     """Chromium; tests are skipped by name where there is none."""
     from playwright.sync_api import sync_playwright

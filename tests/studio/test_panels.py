@@ -192,13 +192,13 @@ def test_explain_colours_by_painter_and_a_dragged_object_takes_its_parts_along(l
         until_alike(page, f"img[alt='{alt}']", wanted)
     page.wait_for_selector("button[data-object][aria-pressed=true]")
     page.locator("button[data-object]").nth(1).click()
-    box = page.locator(MOVED).bounding_box()
-    page.keyboard.press("Tab")
     page.locator(MOVED).focus()
     for _ in range(3):
         page.keyboard.press("ArrowRight")
     object_ = int(page.locator("button[data-object][aria-pressed=true]").get_attribute("data-object"))
     until_alike(page, MOVED, scene.move(picture, {object_: (0.3, 0.0)}).pictures[0])
+    page.locator(MOVED).scroll_into_view_if_needed()
+    box = page.locator(MOVED).bounding_box()
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(*middle)
     page.mouse.down()
