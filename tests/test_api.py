@@ -215,7 +215,7 @@ def test_painted_pictures_can_be_looked_at_and_saved(tmp_path: Path, model: Caps
 
 
 def test_can_lists_what_the_model_has_methods_for(model: Capsules) -> None:
-    assert model.can == ("classify", "encode", "reconstruct", "generate", "edit", "resample", "interpolate")
+    assert model.can == ("classify", "encode", "reconstruct", "generate", "edit", "resample", "interpolate", "turn")
     assert Capsules(Bare()).can == ()
     assert Capsules(Mirror()).can == ("reconstruct", "resample", "interpolate")
     assert Capsules(Painter()).can == ("generate",)
@@ -236,6 +236,8 @@ CALLS: dict[str, Callable[[Capsules], object]] = {
     "interpolate": lambda m: m.interpolate(np.zeros((8, 8)), np.ones((8, 8))),
     "refine": lambda m: m.refine(np.zeros((8, 8)), 2),
     "explain": lambda m: m.explain(np.zeros((8, 8))),
+    "turn": lambda m: m.turn(np.zeros((8, 8)), {"3.0": 1.0}),
+    "move": lambda m: m.move(np.zeros((8, 8)), {0: (0.0, 0.0)}),
 }
 
 
@@ -266,7 +268,7 @@ def test_a_model_that_cannot_classify_still_paints() -> None:
 def test_the_name_of_a_model_says_what_it_knows_and_can(model: Capsules) -> None:
     assert repr(model) == (
         "Capsules(variational on digits: 10 classes, 8 px grey; "
-        "can classify, encode, reconstruct, generate, edit, resample, interpolate)"
+        "can classify, encode, reconstruct, generate, edit, resample, interpolate, turn)"
     )
 
 
