@@ -101,6 +101,11 @@ def test_a_file_is_opened_and_what_is_no_picture_is_refused(look: Opener, b: Pat
             break
         page.wait_for_timeout(50)
     assert np.array_equal(given(page), wanted)
+    look.expected = ("status of 415",)
+    page.set_input_files("input[type=file]", [{"name": "x.png", "mimeType": "image/png", "buffer": b"no picture"}])
+    page.wait_for_selector("#status.bad")
+    assert "is no PNG, JPEG or WebP" in page.locator("#status").inner_text()
+    assert np.array_equal(given(page), wanted)  # the last good picture stays
 
 
 def test_generate_paints_the_classes_chosen_and_takes_one_along(look: Opener, served: Served) -> None:
