@@ -215,7 +215,7 @@ def test_painted_pictures_can_be_looked_at_and_saved(tmp_path: Path, model: Caps
 
 
 def test_can_lists_what_the_model_has_methods_for(model: Capsules) -> None:
-    assert model.can == ("classify", "encode", "reconstruct", "generate", "edit", "resample", "interpolate")
+    assert model.can == ("classify", "encode", "reconstruct", "generate", "edit", "resample", "interpolate", "turn")
     assert Capsules(Bare()).can == ()
     assert Capsules(Mirror()).can == ("reconstruct", "resample", "interpolate")
     assert Capsules(Painter()).can == ("generate",)
@@ -240,6 +240,7 @@ CALLS: dict[str, Callable[[Capsules], object]] = {
     "place": lambda m: m.place(),
     "move": lambda m: m.move(np.zeros((8, 8)), right=0.5),
     "show templates": lambda m: m.templates(),
+    "turn": lambda m: m.turn(np.zeros((8, 8)), {"3.0": 1.0}),
 }
 
 
@@ -270,7 +271,7 @@ def test_a_model_that_cannot_classify_still_paints() -> None:
 def test_the_name_of_a_model_says_what_it_knows_and_can(model: Capsules) -> None:
     assert repr(model) == (
         "Capsules(variational on digits: 10 classes, 8 px grey; "
-        "can classify, encode, reconstruct, generate, edit, resample, interpolate)"
+        "can classify, encode, reconstruct, generate, edit, resample, interpolate, turn)"
     )
 
 

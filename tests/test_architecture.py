@@ -82,7 +82,9 @@ def test_primitives_import_torch_alone() -> None:
             assert {name.split(".")[0] for name in names} <= allowed, path.name
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["train", "--help"], ["data", "--help"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], ["train", "--help"], ["data", "--help"], ["serve", "--help"]]
+)
 def test_help_loads_nothing_heavy(words: list[str]) -> None:
     """Half a second of CPU time is kept by never importing what takes longer; no clock is needed."""
     code = (
@@ -90,6 +92,7 @@ def test_help_loads_nothing_heavy(words: list[str]) -> None:
         f"try: main({words!r})\n"
         "except SystemExit: pass\n"
         "heavy = {'torch', 'numpy', 'sklearn', 'matplotlib', 'PIL', 'rich', 'lightning_fabric', 'pooch', 'shtab'}\n"
+        "heavy |= {'fastapi', 'uvicorn', 'pydantic', 'prometheus_client'}\n"
         "sys.exit(','.join(sorted(heavy & set(sys.modules))) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -22,6 +22,7 @@ from gencaps.model import (
     ABILITIES,
     CapsuleModel,
     Classifies,
+    Dials,
     Doubts,
     Draws,
     Edits,
@@ -40,13 +41,14 @@ from gencaps.model import (
     Samples,
     Scores,
     ShowsTemplates,
+    Turns,
     Walks,
     abilities,
 )
 from gencaps.primitives.noise import Noise, mix_seed
 from gencaps.primitives.pose import from_parameters
 from gencaps.trees import Node, trees
-from gencaps.wishes import Wishes, as_states, marked, read_wishes
+from gencaps.wishes import Wishes, as_states, marked, read_dials, read_wishes
 
 Ability = TypeVar("Ability")
 MOST_STEPS = 100_000
@@ -82,9 +84,13 @@ class Painted(NamedTuple):
         """Gives the pictures one by one."""
         return to_images(self.pictures)
 
+    def sheet(self) -> Image.Image:
+        """Gives the grid; a single picture as it is, so that a model can take it again."""
+        return self.images()[0] if len(self.pictures) == 1 else self.grid()
+
     def save(self, path: str | Path) -> Path:
-        """Writes the grid as a PNG, JPEG or WebP; a single picture as it is, so that a model can take it again."""
-        return save_picture(self.images()[0] if len(self.pictures) == 1 else self.grid(), Path(path))
+        """Writes the sheet as a PNG, JPEG or WebP."""
+        return save_picture(self.sheet(), Path(path))
 
 
 class Capsules:
@@ -436,6 +442,37 @@ class Capsules:
         walk = self._able(Interpolates).interpolate(first, last, steps, mask)
         ends = zip(self._seen(first), self._seen(last), strict=True)
         return Painted(walk.flatten(0, 1).cpu(), [f"{a} to {b}" if a or b else "" for a, b in ends], steps)
+
+    @torch.no_grad()
+    def dials(self, pictures: Given) -> Dials:
+        """Gives the capsules of each picture as numbers that ``paint`` takes, after some of them were changed."""
+        return _on_cpu(self._able(Turns).dials(self.pictures(pictures)))
+
+    @torch.no_grad()
+    def paint(self, values: Float[Tensor, "n capsules dim"], on: Float[Tensor, "n capsules"]) -> Painted:
+        """Paints capsules that are given as numbers.
+
+        Args:
+            values: the numbers of every capsule.
+            on: how far each capsule paints, 0 to 1.
+        """
+        device = self.model.device
+        made = self._able(Turns).turn(values.to(device), on.to(device))
+        return Painted(made.cpu(), [""] * len(made), 1)
+
+    @torch.no_grad()
+    def turn(self, pictures: Given, dials: str | Mapping[str, float | int]) -> Painted:
+        """Paints each picture with some numbers of its capsules set by hand.
+
+        Args:
+            dials: ``{"7.0": 1.5}`` or ``"7.0=1.5,7.3=-2"``: the capsule's name, a dot, the number's place from 0.
+        """
+        model = self._able(Turns)
+        x = self.pictures(pictures)
+        values, on, _ = model.dials(x)
+        for (capsule, place), value in read_dials(dials, model.capsule_names, values.shape[-1]).items():
+            values[:, capsule, place] = value
+        return Painted(model.turn(values, on).cpu(), self._seen(x), 1)
 
     @torch.no_grad()
     def walk(self, n: int = 4, *, steps: int = 8, seed: int = 0) -> Painted:

@@ -106,6 +106,20 @@ def save_picture(image: Image.Image, path: Path | str) -> Path:
 
 def save_gif(x: Drawable, path: Path | str, seconds: float = 2.0, *, scale: int | None = None) -> Path:
     """Writes pictures as an animation that takes ``seconds`` and then begins again."""
+    frames, options = _frames(x, seconds, scale)
+    return _save(frames[0], Path(path), {".gif": "GIF"}, **options)
+
+
+def gif(x: Drawable, seconds: float = 2.0, *, scale: int | None = None) -> bytes:
+    """Gives the bytes that ``save_gif`` writes."""
+    frames, options = _frames(x, seconds, scale)
+    file = io.BytesIO()
+    frames[0].save(file, "GIF", **options)
+    return file.getvalue()
+
+
+def _frames(x: Drawable, seconds: float, scale: int | None) -> tuple[list[Image.Image], dict[str, Any]]:
+    """Gives the pictures of an animation, enlarged, and what Pillow is to be told."""
     _check_layout(x.shape[0], 1)
     if not 0 < seconds < math.inf:
         raise GencapsError(f"seconds must be above 0, not {seconds}")
@@ -114,8 +128,7 @@ def save_gif(x: Drawable, path: Path | str, seconds: float = 2.0, *, scale: int 
     frames = [image.resize((w * scale, h * scale), Image.Resampling.NEAREST) for image in to_images(x)]
     # browsers slow a frame shorter than 20 ms down to 100 ms
     each_ms = max(20, round(1000 * seconds / len(frames)))
-    options = {"save_all": True, "append_images": frames[1:], "duration": each_ms, "loop": 0}
-    return _save(frames[0], Path(path), {".gif": "GIF"}, **options)
+    return frames, {"save_all": True, "append_images": frames[1:], "duration": each_ms, "loop": 0}
 
 
 def _save(image: Image.Image, path: Path, formats: dict[str, str], **options: Any) -> Path:

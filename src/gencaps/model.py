@@ -258,6 +258,28 @@ class Interpolates(Protocol):
     ) -> Float[Tensor, "batch steps channels height width"]: ...
 
 
+class Dials(NamedTuple):
+    """A picture's capsules as numbers that can be turned by hand."""
+
+    values: Float[Tensor, "batch capsules dim"]
+    on: Float[Tensor, "batch capsules"]
+    """How far each capsule paints, 0 to 1."""
+    presence: Float[Tensor, "batch capsules"]
+    """How surely each capsule is there, 0 to 1."""
+
+
+@runtime_checkable
+class Turns(Protocol):
+    """Gives a picture's capsules as plain numbers, and paints such numbers."""
+
+    @property
+    def capsule_names(self) -> tuple[str, ...]: ...
+
+    def dials(self, x: Pictures) -> Dials: ...
+
+    def turn(self, values: Float[Tensor, "batch capsules dim"], on: Float[Tensor, "batch capsules"]) -> Pictures: ...
+
+
 @runtime_checkable
 class Refines(Protocol):
     """Optimises a picture's capsules by themselves, from the networks' answer on."""
@@ -350,6 +372,7 @@ ABILITIES: dict[str, type] = {
     "place": Places,
     "move": Moves,
     "show templates": ShowsTemplates,
+    "turn": Turns,
 }
 
 

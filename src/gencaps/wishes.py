@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -108,3 +109,23 @@ def marked(only: str | Iterable[str], info: PictureInfo, n: int, device: torch.d
     for name in names:
         mask[group_of(name, info)] = True
     return mask.expand(n, len(info.names))
+
+
+def read_dials(given: str | Mapping[str, float | int], names: Sequence[str], dim: int) -> dict[tuple[int, int], float]:
+    """Reads which numbers of which capsules are set: ``7.0=1.5`` is number 0 of the capsule named 7."""
+    pairs = list(given.items()) if isinstance(given, Mapping) else [p.partition("=")[::2] for p in given.split(",")]
+    found: dict[tuple[int, int], float] = {}
+    for word, value in pairs:
+        name, _, place = str(word).strip().rpartition(".")
+        if name not in names:
+            raise GencapsError(f"'{word}' names no number of a capsule: write {names[0]}.0=1{nearest(name, names)}")
+        if not place.isdecimal() or int(place) >= dim:
+            raise GencapsError(f"'{word}' names no number of a capsule: those of '{name}' are 0 to {dim - 1}")
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise GencapsError(f"'{word}={value}' sets no number: write {name}.{place}=1.5")
+        found[names.index(name), int(place)] = number
+    return found

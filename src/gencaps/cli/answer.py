@@ -74,6 +74,11 @@ def add_parsers(commands: Any) -> None:
     interpolate.add_argument("--invert", action="store_true", help=_INVERT)
     _out(interpolate)
 
+    turn = _command(commands, "turn", "set numbers of pictures' capsules by hand", run_turn)
+    _pictures(turn)
+    turn.add_argument("--set", required=True, metavar="C.K=V", help="number K of capsule C, such as 7.0=1.5,7.3=-2")
+    _out(turn)
+
     walk = _command(commands, "walk", "walk between new pictures", run_walk)
     walk.add_argument("--n", type=_count, default=4, metavar="N", help="walks (4)")
     walk.add_argument("--steps", type=_count, default=8, metavar="N", help="pictures in a walk (8)")
@@ -339,3 +344,9 @@ def run_walk(options: argparse.Namespace) -> None:
     """Walks between new pictures, for models that need none to start from."""
     made = _load(options).walk(options.n, steps=options.steps, seed=options.seed)
     _show(made, options, seed=options.seed)
+
+
+def run_turn(options: argparse.Namespace) -> None:
+    """Paints each picture with numbers of its capsules set."""
+    model, files = _load(options), _files(options.pictures)
+    _show(model.turn(_read(model, files, options.invert), options.set), options, set=options.set)

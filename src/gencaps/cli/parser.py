@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from gencaps import __version__
-from gencaps.cli import answer, data, evaluate, info, probe, reproduce, save, scenes, train
+from gencaps.cli import answer, data, evaluate, export, info, probe, push, reproduce, save, scenes, serve, train
 from gencaps.errors import GencapsError, nearest
 from gencaps.systems import SYSTEMS
 
@@ -83,8 +83,11 @@ def make_parser(words: list[str]) -> Parser:
     answer.add_parsers(commands)
     scenes.add_parsers(commands)
     save.add_parser(commands)
+    export.add_parser(commands)
+    push.add_parser(commands)
     data.add_parser(commands)
     reproduce.add_parsers(commands)
+    serve.add_parser(commands)
     info.add_parser(commands)
     completion = commands.add_parser("completion", help="print a shell's completion script", description=_COMPLETION)
     completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))

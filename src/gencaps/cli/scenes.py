@@ -30,9 +30,9 @@ def add_parsers(commands: Any) -> None:
 def _motion(parser: argparse.ArgumentParser) -> None:
     shares = {"right": "to the right", "down": "downwards"}
     for name, way in shares.items():
-        parser.add_argument(f"--{name}", type=_number, default=0.0, metavar="X", help=f"{way}, 1 is half a picture (0)")
-    parser.add_argument("--turn", type=_number, default=0.0, metavar="DEGREES", help="clockwise (0)")
-    parser.add_argument("--scale", type=_number, default=1.0, metavar="X", help="above 1 enlarges (1)")
+        parser.add_argument(f"--{name}", type=_number, metavar="X", help=f"{way}, 1 is half a picture (0)")
+    parser.add_argument("--turn", type=_number, metavar="DEGREES", help="clockwise (0)")
+    parser.add_argument("--scale", type=_number, metavar="X", help="above 1 enlarges (1)")
 
 
 def _number(text: str) -> float:
@@ -43,7 +43,8 @@ def _number(text: str) -> float:
 
 
 def _wanted(options: argparse.Namespace) -> dict[str, float]:
-    return {name: getattr(options, name) for name in ("right", "down", "turn", "scale")}
+    given = {name: getattr(options, name) for name in ("right", "down", "turn", "scale")}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def run_move(options: argparse.Namespace) -> None:
@@ -54,7 +55,7 @@ def run_move(options: argparse.Namespace) -> None:
 
     model, files = _load(options), _files(options.pictures)
     motion = _wanted(options)
-    if motion == {"right": 0.0, "down": 0.0, "turn": 0.0, "scale": 1.0}:
+    if not motion:
         raise GencapsError("nothing was asked for: give --right, --down, --turn or --scale")
     x = _read(model, files, options.invert)
     made = model.move(x, options.object, steps=options.steps, **motion)

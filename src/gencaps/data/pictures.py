@@ -184,9 +184,11 @@ def read_picture(source: str | Path | BinaryFile, *, channels: int | None = None
 def to_tensor(image: Image.Image, size: int, channels: int) -> UInt8[Tensor, "channels size size"]:
     """Crops the centred square of the shorter side, then resizes it with antialiasing."""
     image = image.convert({1: "L", 3: "RGB"}[channels])
-    side = min(image.size)
-    left, top = (image.width - side) // 2, (image.height - side) // 2
-    # cropped before, because a box given to resize lets the filter look outside it
-    square = image.crop((left, top, left + side, top + side))
-    pixels = np.asarray(square.resize((size, size), Image.Resampling.BILINEAR))
+    if image.size != (size, size):
+        side = min(image.size)
+        left, top = (image.width - side) // 2, (image.height - side) // 2
+        # cropped before, because a box given to resize lets the filter look outside it
+        square = image.crop((left, top, left + side, top + side))
+        image = square.resize((size, size), Image.Resampling.BILINEAR)
+    pixels = np.asarray(image)
     return torch.from_numpy(pixels.reshape(size, size, channels).transpose(2, 0, 1).copy())

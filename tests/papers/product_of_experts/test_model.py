@@ -162,7 +162,7 @@ def test_a_walk_between_pictures_begins_and_ends_at_their_reconstructions() -> N
 
 
 def test_abilities() -> None:
-    assert abilities(model()) == ("encode", "reconstruct", "sample", "draw", "explore", "interpolate")
+    assert abilities(model()) == ("encode", "reconstruct", "sample", "draw", "explore", "interpolate", "turn")
 
 
 @pytest.mark.parametrize(

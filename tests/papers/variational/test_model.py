@@ -199,7 +199,16 @@ def test_extreme_pictures_give_finite_losses_and_gradients() -> None:
 
 
 def test_abilities_are_found_by_protocol() -> None:
-    assert abilities(make()) == ("classify", "encode", "reconstruct", "generate", "edit", "resample", "interpolate")
+    assert abilities(make()) == (
+        "classify",
+        "encode",
+        "reconstruct",
+        "generate",
+        "edit",
+        "resample",
+        "interpolate",
+        "turn",
+    )
 
 
 def test_one_class_is_refused() -> None:

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from gencaps.errors import GencapsError
 from gencaps.model import (
     CapsuleModel,
+    Dials,
     Labelling,
     Losses,
     PictureInfo,
@@ -247,6 +248,20 @@ class ProductOfExperts(CapsuleModel):
         z = (middle + shift).flatten(0, 1)
         which = torch.full((len(z),), capsule, device=device)
         return self.paint(alone(squash(z), which, self.experts)).unflatten(0, (dim, steps))
+
+    @property
+    def capsule_names(self) -> tuple[str, ...]:
+        """Names the capsules of the top layer by their number."""
+        return tuple(f"capsule {j}" for j in range(self.experts))
+
+    def dials(self, x: Pictures) -> Dials:
+        """Gives the capsules of the top layer before squashing, which may be of any length."""
+        pose, presence, _ = self.encode(x)
+        return Dials(unsquash(pose), torch.ones_like(presence), presence)
+
+    def turn(self, values: Upper, on: Float[Tensor, "batch capsules"]) -> Pictures:
+        """Paints capsules by hand, each as far as it is on."""
+        return self.paint(on[..., None] * squash(values))
 
     def interpolate(
         self, start: Pictures, end: Pictures, steps: int, only: Tensor | None = None

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Bool, Float, Integer
 from torch import Tensor
+from torch.nn import functional as F
 
-from gencaps.model import CapsuleModel, Classified, Labelling, PictureInfo, Pictures
+from gencaps.model import CapsuleModel, Classified, Dials, Labelling, PictureInfo, Pictures
 from gencaps.papers.variational.build import make_decoder, make_encoder
 from gencaps.papers.variational.config import VariationalConfig
 from gencaps.papers.variational.entities import Active, Entities, changed, keep
@@ -175,6 +176,23 @@ class GaussianCapsules(CapsuleModel):
         moved = (wanted >= 0) if style is not None else (after != active)
         new = torch.where(self.entities.capsules_in(moved)[..., None], self.prior(len(capsules), style), capsules)
         return self.decode(torch.lerp(self.activate(capsules, active), self.activate(new, after), intensity))
+
+    @property
+    def capsule_names(self) -> tuple[str, ...]:
+        """Names the capsules."""
+        return self.entities.titles(self.pictures.names)
+
+    def dials(self, x: Pictures) -> Dials:
+        """Gives the means of a picture's capsules, and which of them paint."""
+        mu, _, kl = self.encode(x)
+        shares = (-self.entities.grouped(kl)).softmax(-1).flatten(1)
+        presence = F.pad(shares, (0, self.entities.rest), value=1.0)
+        return Dials(mu, self.entities.mask(self.entities.least(kl)).to(mu.dtype), presence)
+
+    def turn(self, values: Capsules, on: Float[Tensor, "batch entities"]) -> Pictures:
+        """Paints capsules by hand, each as far as it is on: between 0 and 1 lies the line that an edit walks along."""
+        every = torch.ones_like(on, dtype=torch.bool)
+        return self.decode(on[..., None] * keep(values, every, self.config.flag))
 
     def resample(self, x: Pictures, noise: Noise, only: Bool[Tensor, "batch groups"] | None = None) -> Pictures:
         """Paints what each picture shows in another style, drawn from the prior; ``only`` some groups, or all."""

@@ -49,6 +49,12 @@ class Entities:
         """How many capsules there are."""
         return self.groups * self.states + self.rest
 
+    def titles(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Names every capsule: by its class, or by its attribute and its state."""
+        states = [f"{name} {state}" for name in names for state in ("off", "on")]
+        own = names if self.labels == "classes" else tuple(states)
+        return (*own, *(f"rest {k + 1}" for k in range(self.rest)))
+
     def weights(self, off: float, rest: float) -> Float[Tensor, "entities"]:
         """Weighs the capsules: those of attributes that are off, those that are always on, and 1 all others."""
         weights = torch.ones(self.count)
