@@ -92,6 +92,15 @@ def test_commands_turn_and_move(trained_digits: Path, a: Path, tmp_path: Path) -
     assert main(["turn", str(trained_digits), str(a), "--set", "3.0=2", "--out", str(out)]) == 0
     assert out.exists()
     assert main(["turn", str(trained_digits), str(a), "--set", "33.0=2"]) != 0
+    both = tmp_path / "both.gif"
+    words = ["edit", str(trained_digits), str(a), "--set", "3", "--turn", "3.0=2"]
+    assert main([*words, "--out", str(both)]) == 0
+    model = load(str(trained_digits), "cpu")
+    changed = model.turn(model.edit(a, "3").pictures, "3.0=2")
+    assert not torch.equal(changed.pictures, model.edit(a, "3").pictures)
+    strip = torch.cat([model.pictures(a), model.reconstruct(a).pictures, changed.pictures])
+    assert both.read_bytes() == gif(strip)
+    assert main([*words[:-1], "33.0=2"]) != 0
     assert main(["move", str(trained_digits), str(a), "--object", "0", "--right", "0.5"]) != 0
 
 

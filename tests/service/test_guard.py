@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -114,6 +115,27 @@ def test_the_command_refuses_in_one_line(
         assert said.out == ""
         assert said.err.startswith("gencaps: ")
         assert said.err.count("\n") == 1
+
+
+def test_runs_that_are_found_are_served_and_a_broken_one_is_named(
+    trained_digits: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = tmp_path / "runs"
+    (runs / "claims").mkdir(parents=True)
+    (runs / "mine").symlink_to(trained_digits)
+    (runs / "claims" / "seed-0").symlink_to(trained_digits)
+    (runs / "broken").mkdir()
+    (runs / "broken" / "model.safetensors").write_bytes(b"no weights")
+    (runs / "empty").mkdir()
+    # all three are one folder, served once
+    assert set(gather([str(trained_digits)], "cpu", runs)) == {*shipped(), "digits"}
+    other = tmp_path / "other"
+    other.mkdir()
+    for name in ("a", "b"):
+        shutil.copytree(trained_digits, other / name)
+    assert set(gather([str(other / "a")], "cpu", other)) == {*shipped(), "a", "b"}
+    assert set(gather([], "cpu", tmp_path / "nowhere")) == set(shipped())
+    assert "broken is not served" in capsys.readouterr().err
 
 
 def test_ids_are_the_folders_names_and_unique(trained_digits: Path, tmp_path: Path) -> None:

@@ -3,20 +3,45 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from gencaps.api import Capsules, load
 from gencaps.engine.pretrained import shipped
+from gencaps.errors import GencapsError
+
+MOST_FOUND = 12
+"""Runs that are served without having been asked for."""
 
 
-def gather(given: Iterable[str] = (), device: str = "auto") -> dict[str, Capsules]:
-    """Loads models and gives each an id: its name, or its folder's."""
+def gather(given: Iterable[str] = (), device: str = "auto", runs: Path | None = None) -> dict[str, Capsules]:
+    """Loads models and gives each an id: its name, or its folder's.
+
+    Args:
+        given: run folders, model folders or hub ids.
+        runs: a folder whose runs are served too; one that cannot be loaded is named and left out.
+    """
     models = {name: load(folder, device) for name, folder in shipped().items()}
+    known = {Path(name).resolve() for name in given}
     for name in given:
         if name not in shipped():
             models[_free(_id(name), models)] = load(name, device)
+    for folder in [] if runs is None else found(runs):
+        if folder.resolve() in known:
+            continue
+        try:
+            models[_free(_id(str(folder)), models)] = load(folder, device)
+        except GencapsError as error:
+            print(f"note: {folder} is not served: {error}", file=sys.stderr)
     return models
+
+
+def found(runs: Path) -> list[Path]:
+    """Lists the runs in a folder that have a model, the newest first, a dozen at most."""
+    weights = [*runs.glob("*/model.safetensors"), *runs.glob("*/*/model.safetensors")]
+    newest = sorted(weights, key=lambda file: -file.stat().st_mtime)
+    return [file.parent for file in newest[:MOST_FOUND]]
 
 
 def _id(name: str) -> str:

@@ -6,6 +6,8 @@ import { fromBase64, literal, python, quoted, tools } from "./tools.js";
 import { well } from "./well.js";
 
 const REACH = 3;
+/** A number from the standard normal distribution (Box and Muller). */
+const normal = () => Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
 /** A slider reaches as far as the capsule's own numbers do. */
 const reach = (row) => Math.max(REACH, ...row.map((value) => Math.ceil(Math.abs(value))));
 
@@ -98,10 +100,18 @@ export const edit = {
 
     // --- switches
     const restyle = (name) => {
-      own.styles = 1;
-      own.seed = Math.floor(Math.random() * 1e6);
-      if (!byClass && own.wishes[name] === undefined) set(name, "1");
+      if (byClass) {
+        own.styles = 1;
+        own.seed = Math.floor(Math.random() * 1e6);
+      } else if (capsules) { // a style is what the capsule's numbers say: a draw from the prior, of this attribute alone
+        if (own.wishes[name] === undefined) set(name, "1");
+        own.capsule = `${name} ${own.wishes[name] ? "on" : "off"}`;
+        capsules.capsules[0].forEach((_, place) => { own.dials[`${own.capsule}.${place}`] = Number(normal().toFixed(2)); });
+      }
       repaint(performance.now());
+    };
+    const forget = (name) => {
+      for (const word of Object.keys(own.dials)) if ([`${name} on`, `${name} off`].includes(split(word)[0])) delete own.dials[word];
     };
     const set = (name, value) => {
       if (value === "") delete own.wishes[name];
@@ -127,7 +137,7 @@ export const edit = {
       : h("div", { className: "switches" }, model.names.map((name, k) => h("fieldset", {}, h("legend", {}, name),
         three(`edit-${k}`, name, [["", "keep"], ["1", "on"], ["0", "off"]], String(own.wishes[name] ?? ""), (value) => {
           set(name, value);
-          own.dials = {};
+          forget(name);
           repaint(performance.now());
         }),
         h("button", { className: "small", "aria-label": `Other style of ${name}`, onclick: () => restyle(name) }, "other style"))));
@@ -156,12 +166,10 @@ export const edit = {
         command: () => {
           const words = byClass ? own.become : Object.entries(own.wishes).map(([k, v]) => `${k}=${v}`).join(",");
           const turns = Object.entries(own.dials).map(([k, v]) => `${k}=${v}`).join(",");
-          const lines = [];
           if (wished()) {
-            lines.push(`gencaps edit ${model.id} picture.png --set ${quoted(words)} --intensity ${own.intensity}${own.styles ? ` --styles 1 --seed ${own.seed}` : ""} --out edited.png`);
+            return `gencaps edit ${model.id} picture.png --set ${quoted(words)} --intensity ${own.intensity}${own.styles ? ` --styles 1 --seed ${own.seed}` : ""}${turns ? ` --turn ${quoted(turns)}` : ""} --out edited.png`;
           }
-          if (turns) lines.push(`gencaps turn ${model.id} picture.png --set ${quoted(turns)} --out turned.png`);
-          return lines.join("\n") || `gencaps reconstruct ${model.id} picture.png --out edited.png`;
+          return turns ? `gencaps turn ${model.id} picture.png --set ${quoted(turns)} --out edited.png` : `gencaps reconstruct ${model.id} picture.png --out edited.png`;
         },
       })));
     repaint();
