@@ -16,15 +16,22 @@ Each = Float[Tensor, "batch caps_out"]
 One = Float[Tensor, "batch"]
 
 
+def _log_square(z: Layer) -> Each:
+    """Gives ``log ||z_j||^2`` without the square, which leaves the number range long before the length does."""
+    # the least length above 0 keeps the gradient at 0 finite
+    return 2 * length(z).clamp(min=torch.finfo(z.dtype).tiny).log()
+
+
 def energy(z: Layer, firing: Each) -> One:
     """Gives the energy of capsules with their firing: ``E = -sum_j log(||z_j||^2) ||x_j||``. (Hauser, 2020), Eq. (7).
 
     Args:
         z: capsules before squashing.
         firing: ``||x_j||``, 1 where a capsule fires and 0 where it does not.
+
+    Note: departs from Eq. (7) where a capsule that is zero fires: the energy is large there, not infinite.
     """
-    # where nothing fires nothing is added, be z = 0 as it may
-    return -torch.xlogy(firing, length(z).square()).sum(-1)
+    return -(firing * _log_square(z)).sum(-1)
 
 
 def log_joint(z: Layer, firing: Each) -> One:
@@ -48,7 +55,7 @@ def conditional(z: Layer) -> Each:
     (Hauser, 2020), Eq. (11) and Eq. (12); by Eq. (13) it is the length of the squashed capsule, from which it is
     computed here by another route: ``sigmoid(log ||z||^2)``, section 3.1.
     """
-    return torch.sigmoid(2 * length(z).log())
+    return torch.sigmoid(_log_square(z))
 
 
 def gradient(
