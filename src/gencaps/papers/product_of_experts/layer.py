@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from gencaps.papers.product_of_experts.energy import free_energy
 from gencaps.primitives import routing_kernels
-from gencaps.primitives.routing import Routed, route_with_coefficients
-from gencaps.primitives.squash import direction, length, squash, unsquash
+from gencaps.primitives.routing import Routed, coefficients, route_with_coefficients
+from gencaps.primitives.squash import direction, length, squash
 
 Lower = Float[Tensor, "batch caps_in dim_in"]
 Upper = Float[Tensor, "batch caps_out dim_out"]
@@ -37,6 +37,7 @@ def mix(
     c: Coefficients,
     steps: int = 1,
     uniform: Float[Tensor, "steps batch caps_out"] | None = None,
+    z: Upper | None = None,
 ) -> Lower:
     """Mixes the model's distribution by dynamic routing, up and down again with the same c.
 
@@ -49,26 +50,30 @@ def mix(
         steps: how often up and down.
         uniform: random numbers by which capsules fire wholly or not at all, with probability ``||x_j||``; without
             them a capsule hands down its length, as in Algorithm 1.
+        z: ``up(x, weight, c)``, where it is known already.
     """
     for step in range(steps):
-        z = up(x, weight, c)
+        if step > 0 or z is None:
+            z = up(x, weight, c)
         upper = squash(z) if uniform is None else direction(z) * (uniform[step] < length(squash(z))).unsqueeze(-1)
         x = squash(down(upper, weight, c))
     return x
 
 
 def contrast(
-    x: Lower,
-    model: Float[Tensor, "chains caps_in dim_in"],
-    weight: Weight,
-    c: Coefficients,
-    c_model: Float[Tensor, "chains caps_out caps_in"],
+    z: Upper, model: Float[Tensor, "chains caps_in dim_in"], weight: Weight, c: Float[Tensor, "chains caps_out caps_in"]
 ) -> tuple[Float[Tensor, "batch"], Float[Tensor, "chains"]]:
     """Gives ``F(x)`` and ``F(x~)``: descending their difference with c and x~ held fixed is Algorithm 1.
 
     (Hauser, 2020), Eq. (18): minus the gradient of the difference is the positive minus the negative phase.
+
+    Args:
+        z: the data's capsules before squashing, ``up(x, weight, c)``.
+        model: ``x~``, what mixing made.
+        weight: ``W_ij``.
+        c: the coefficients of ``x~``: the data's, but where chains go on by themselves.
     """
-    return free_energy(up(x, weight, c)), free_energy(up(model, weight, c_model))
+    return free_energy(z), free_energy(up(model, weight, c))
 
 
 class ExpertLayer(nn.Module):
@@ -118,16 +123,20 @@ class ExpertLayer(nn.Module):
         """
         return route_with_coefficients(x, self.weight, self.iterations, agreement="cosine", over="inputs")
 
-    def decode(self, x: Upper) -> Lower:
-        """Routes capsules back, ``z_i = sum_j e_ji U_ji x_j`` before squashing; e sums to 1 over j.
-
-        (Hauser, 2020), section 4.1. The cosine with a capsule that is zero is 0.
-        """
-        return unsquash(self.route_back(x).v)
+    def coefficients(self, x: Lower) -> Coefficients:
+        """Gives the c of ``encode`` alone, held fixed."""
+        return coefficients(x, self.weight, self.iterations, agreement="cosine", over="inputs")
 
     def route_back(self, x: Upper) -> Routed:
-        """Routes capsules back; the coefficients are ``e_ji``."""
+        """Routes capsules back: those below, squashed, and ``e_ji``, which sum to 1 over the capsules j above.
+
+        (Hauser, 2020), section 4.1: ``z_i = sum_j e_ji U_ji x_j``. The cosine with a capsule that is zero is 0.
+        """
         return route_with_coefficients(x, self.back, self.back_iterations, agreement="cosine", over="inputs")
+
+    def back_coefficients(self, x: Upper) -> Float[Tensor, "batch caps_in caps_out"]:
+        """Gives the e of ``route_back`` alone, held fixed."""
+        return coefficients(x, self.back, self.back_iterations, agreement="cosine", over="inputs")
 
     @property
     def share_alone(self) -> float:

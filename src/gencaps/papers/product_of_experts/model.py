@@ -7,7 +7,6 @@ from typing import NamedTuple, cast
 import torch
 from jaxtyping import Float, Integer
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from gencaps.errors import GencapsError
 from gencaps.model import (
@@ -99,6 +98,10 @@ class ProductOfExperts(CapsuleModel):
             return {"model": Player([layer.weight], config.experts_rate, config.experts_optimizer)}
         return {"model": Player([layer.back], config.back_rate, config.back_optimizer)}
 
+    def steady(self, stage: str) -> bool:
+        """Says that a step of any stage is always the same work."""
+        return True
+
     def _layer(self, place: int) -> ExpertLayer:
         return cast("ExpertLayer", self.layers[place])
 
@@ -144,26 +147,29 @@ class ProductOfExperts(CapsuleModel):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Gives ``F(x)``, ``F(x~)``, the gap of the moments, and x~, which mixing made from ``start``."""
         layer, config = self._layer(place), self.config
+        c = layer.coefficients(below)
+        z = up(below, layer.weight, c)
         with torch.no_grad():
-            c = layer.encode(below).coefficients
-            c_model = layer.encode(start).coefficients if config.chains else c
-            mixed = mix(start, layer.weight, c_model, config.mixing, uniform)
-        data, model = contrast(below, mixed, layer.weight, c, c_model)
-        gap = moment_gap(up(below, layer.weight, c)) if config.moment_weight > 0 else data.new_zeros(())
+            c_model = layer.coefficients(start) if config.chains else c
+            known = None if config.chains else z
+            mixed = mix(start, layer.weight, c_model, config.mixing, uniform, known)
+        data, model = contrast(z, mixed, layer.weight, c_model)
+        gap = moment_gap(z) if config.moment_weight > 0 else data.new_zeros(())
         return data, model, gap, mixed
 
     def _alone(self, z: Lower, above: Upper, layer: ExpertLayer) -> Upper:
         """Keeps of each picture's capsules the one that by itself paints it best; the others become zero."""
         which = best_alone(z, above, layer.back, layer.share_alone)
-        return above * F.one_hot(which, above.shape[1]).to(above.dtype).unsqueeze(-1)
+        # one_hot would look at the numbers on the host
+        place = torch.arange(above.shape[1], device=which.device)
+        return above * (which.unsqueeze(1) == place).unsqueeze(-1)
 
     def learn_back(
         self, x: Pictures, below: Lower, above: Upper, one: Upper | None, noise: Tensor | None, place: int
     ) -> dict[str, Float[Tensor, "batch"]]:
         """Gives what U learns by: the paper's rule or an error, and the error of what one capsule paints alone."""
         layer, config = self._layer(place), self.config
-        with torch.no_grad():
-            z, e = unsquash(below), layer.route_back(above).coefficients
+        z, e = unsquash(below), layer.back_coefficients(above)
         if config.target == "rule":
             terms = {"rule": back_rule(z, above, layer.back, e)}
         else:
@@ -185,7 +191,9 @@ class ProductOfExperts(CapsuleModel):
 
     def below(self, x: Pictures, place: int) -> Lower:
         """Gives the squashed capsules that a layer sees, the first cut from the code. (Hauser, 2020), section 4.1."""
-        capsules = squash(self.autoencoder.cut(self.autoencoder.code(x)).float())
+        # autocast codes in half precision; capsules need at least single
+        working = torch.promote_types(self._layer(0).weight.dtype, torch.float32)
+        capsules = squash(self.autoencoder.cut(self.autoencoder.code(x)).to(working))
         for lower in range(place):
             capsules = self._layer(lower).encode(capsules).v
         return capsules
