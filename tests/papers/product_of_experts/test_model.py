@@ -147,6 +147,25 @@ def test_encode_gives_lengths_as_presences_and_coefficients_that_sum_to_one() ->
     torch.testing.assert_close(coefficients.sum(2), torch.ones(6, 5))
 
 
+@pytest.mark.parametrize("settings", [{}, {**BEST, "firing": "sampled", "mixing": 2}])
+def test_capsules_with_a_place_on_a_line_train_and_paint(settings: dict[str, Any]) -> None:
+    made, x = model(line=2, **settings), pictures(4)
+    before = {name: p.detach().clone() for name, p in made.named_parameters()}
+    for stage in made.stages():
+        assert made.losses(x, torch.arange(4), Step(Noise(0), stage=stage.name)).total.isfinite()
+        take_steps(made, x, torch.arange(4), stage.name)
+    assert not any(torch.equal(p, before[name]) for name, p in made.named_parameters())
+    pose, presence, _ = made.encode(x)
+    torch.testing.assert_close(presence, length(pose[..., :1]))
+    walk = made.interpolate(x[:2], x[2:], 3)
+    torch.testing.assert_close(walk[:, 0], made.reconstruct(x[:2]), atol=1e-4, rtol=1e-3)
+    assert made.sample(7, Noise(0)).isfinite().all()
+    assert made.explore(1, 5).shape == (3, 5, 1, 8, 8)
+    layer: Any = made.layers[0]
+    assert (layer.mean_direction[:, 1:] == 0).all()
+    assert layer.mean_direction[:, 0].any()
+
+
 @pytest.mark.parametrize(("channels", "size"), [(1, 28), (3, 32)])
 def test_other_sizes_and_colours_train_and_paint(channels: int, size: int) -> None:
     made = model(size, channels, kernel=9)
@@ -221,6 +240,9 @@ def test_abilities() -> None:
         ({"scale": 0.0}, ("model.scale is 0.0", "above 0")),
         ({"mixing": 0}, ("model.mixing is 0",)),
         ({"chains": -1}, ("model.chains is -1",)),
+        ({"line": 16}, ("model.line is 16", "below model.dim, 16")),
+        ({"line": -1}, ("model.line is -1",)),
+        ({"line": 1, "capsules": (4, 2)}, ("model.line", "one layer")),
         ({"back_epochs": 0}, ("model.back_epochs is 0",)),
         ({"capsules": (4, 2), "alone_weight": 1.0}, ("model.alone_weight", "one layer")),
     ],

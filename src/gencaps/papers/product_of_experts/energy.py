@@ -9,17 +9,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gencaps.papers.product_of_experts.spaces import log_odds
 from gencaps.primitives.squash import length
 
 Layer = Float[Tensor, "batch caps_out dim_out"]
 Each = Float[Tensor, "batch caps_out"]
 One = Float[Tensor, "batch"]
-
-
-def _log_square(z: Layer) -> Each:
-    """Gives ``log ||z_j||^2`` without the square, which leaves the number range long before the length does."""
-    # the least length above 0 keeps the gradient at 0 finite
-    return 2 * length(z).clamp(min=torch.finfo(z.dtype).tiny).log()
 
 
 def energy(z: Layer, firing: Each) -> One:
@@ -31,7 +26,7 @@ def energy(z: Layer, firing: Each) -> One:
 
     Note: departs from Eq. (7) where a capsule that is zero fires: the energy is large there, not infinite.
     """
-    return -(firing * _log_square(z)).sum(-1)
+    return -(firing * log_odds(z, 0)).sum(-1)
 
 
 def log_joint(z: Layer, firing: Each) -> One:
@@ -39,14 +34,19 @@ def log_joint(z: Layer, firing: Each) -> One:
     return -energy(z, firing)
 
 
-def log_marginal(z: Layer) -> One:
-    """Gives ``log P(x) + log Z = sum_j log(1 + ||z_j||^2)``, summed over all firing. (Hauser, 2020), Eq. (10)."""
-    return torch.log1p(length(z).square()).sum(-1)
+def log_marginal(z: Layer, line: int = 0) -> One:
+    """Gives ``log P(x) + log Z = sum_j log(1 + ||z_j||^2)``, summed over all firing. (Hauser, 2020), Eq. (10).
+
+    Where the last ``line`` numbers are not on the sphere, the odds of firing are those of ``spaces.log_odds``.
+    """
+    if line == 0:
+        return torch.log1p(length(z).square()).sum(-1)
+    return torch.nn.functional.softplus(log_odds(z, line), threshold=40).sum(-1)
 
 
-def free_energy(z: Layer) -> One:
+def free_energy(z: Layer, line: int = 0) -> One:
     """Gives ``F(x) = -sum_j log(1 + ||z_j||^2)``, what Eq. (14) makes small on data. (Hauser, 2020), Eq. (10)."""
-    return -log_marginal(z)
+    return -log_marginal(z, line)
 
 
 def conditional(z: Layer) -> Each:
@@ -55,7 +55,7 @@ def conditional(z: Layer) -> Each:
     (Hauser, 2020), Eq. (11) and Eq. (12); by Eq. (13) it is the length of the squashed capsule, from which it is
     computed here by another route: ``sigmoid(log ||z||^2)``, section 3.1.
     """
-    return torch.sigmoid(_log_square(z))
+    return torch.sigmoid(log_odds(z, 0))
 
 
 def gradient(

@@ -9,9 +9,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from gencaps.papers.product_of_experts.energy import free_energy
+from gencaps.papers.product_of_experts.spaces import fired, parted, presence, squash_onto
 from gencaps.primitives import routing_kernels
 from gencaps.primitives.routing import Routed, coefficients, route_with_coefficients
-from gencaps.primitives.squash import direction, length, squash
+from gencaps.primitives.squash import direction, squash
 
 Lower = Float[Tensor, "batch caps_in dim_in"]
 Upper = Float[Tensor, "batch caps_out dim_out"]
@@ -38,6 +39,7 @@ def mix(
     steps: int = 1,
     uniform: Float[Tensor, "steps batch caps_out"] | None = None,
     z: Upper | None = None,
+    line: int = 0,
 ) -> Lower:
     """Mixes the model's distribution by dynamic routing, up and down again with the same c.
 
@@ -51,17 +53,24 @@ def mix(
         uniform: random numbers by which capsules fire wholly or not at all, with probability ``||x_j||``; without
             them a capsule hands down its length, as in Algorithm 1.
         z: ``up(x, weight, c)``, where it is known already.
+        line: numbers of a capsule that are not on the sphere.
     """
     for step in range(steps):
         if step > 0 or z is None:
             z = up(x, weight, c)
-        upper = squash(z) if uniform is None else direction(z) * (uniform[step] < length(squash(z))).unsqueeze(-1)
+        upper = squash_onto(z, line)
+        if uniform is not None:
+            upper = fired(z, line) * (uniform[step] < presence(upper, line)).unsqueeze(-1)
         x = squash(down(upper, weight, c))
     return x
 
 
 def contrast(
-    z: Upper, model: Float[Tensor, "chains caps_in dim_in"], weight: Weight, c: Float[Tensor, "chains caps_out caps_in"]
+    z: Upper,
+    model: Float[Tensor, "chains caps_in dim_in"],
+    weight: Weight,
+    c: Float[Tensor, "chains caps_out caps_in"],
+    line: int = 0,
 ) -> tuple[Float[Tensor, "batch"], Float[Tensor, "chains"]]:
     """Gives ``F(x)`` and ``F(x~)``: descending their difference with c and x~ held fixed is Algorithm 1.
 
@@ -72,8 +81,9 @@ def contrast(
         model: ``x~``, what mixing made.
         weight: ``W_ij``.
         c: the coefficients of ``x~``: the data's, but where chains go on by themselves.
+        line: numbers of a capsule that are not on the sphere.
     """
-    return free_energy(z), free_energy(up(model, weight, c))
+    return free_energy(z, line), free_energy(up(model, weight, c), line)
 
 
 class ExpertLayer(nn.Module):
@@ -90,6 +100,7 @@ class ExpertLayer(nn.Module):
         back_iterations: rounds on the way back.
         scale: length of a first capsule before squashing, about, where those below have length 1.
         chains: chains of persistent contrastive divergence; 0 for none.
+        line: n of S^m x R^n x (0, 1): numbers of a capsule that are not on the sphere; the paper has none.
     """
 
     def __init__(
@@ -102,9 +113,10 @@ class ExpertLayer(nn.Module):
         back_iterations: int,
         scale: float,
         chains: int = 0,
+        line: int = 0,
     ) -> None:
         super().__init__()
-        self.iterations, self.back_iterations = iterations, back_iterations
+        self.iterations, self.back_iterations, self.line = iterations, back_iterations, line
         self.weight = nn.Parameter(torch.empty(caps_out, caps_in, dim_out, dim_in))
         self.back = nn.Parameter(torch.empty(caps_in, caps_out, dim_in, dim_out))
         # c_ij is about 1 / caps_in, so that ||z||^2 is dim_out std^2 / caps_in where inputs have length 1
@@ -121,6 +133,9 @@ class ExpertLayer(nn.Module):
 
         (Hauser, 2020), section 2.2.
         """
+        if self.line:
+            c = self.coefficients(x)
+            return Routed(squash_onto(up(x, self.weight, c), self.line), c)
         return route_with_coefficients(x, self.weight, self.iterations, agreement="cosine", over="inputs")
 
     def coefficients(self, x: Lower) -> Coefficients:
@@ -150,4 +165,6 @@ class ExpertLayer(nn.Module):
     @torch.no_grad()
     def follow(self, x: Upper) -> None:
         """Adds a batch to the mean training direction of each capsule, whose half of the sphere training visits."""
-        self.mean_direction += direction(x).sum(0)
+        # a half of the sphere alone: the other numbers stay 0
+        on_sphere, _ = parted(x, self.line)
+        self.mean_direction[:, : on_sphere.shape[-1]] += direction(on_sphere).sum(0)

@@ -26,9 +26,10 @@ from gencaps.papers.product_of_experts.domain import Domain, alone, check_domain
 from gencaps.papers.product_of_experts.layer import ExpertLayer, contrast, mix, up
 from gencaps.papers.product_of_experts.moments import moment_gap
 from gencaps.papers.product_of_experts.painting import back_rule, best_alone, paint_alone
+from gencaps.papers.product_of_experts.spaces import as_drawn, presence, squash_onto, unsquash_from
 from gencaps.primitives.likelihoods import LIKELIHOODS
 from gencaps.primitives.noise import Noise
-from gencaps.primitives.squash import direction, length, squash, unsquash
+from gencaps.primitives.squash import squash, unsquash
 
 Upper = Float[Tensor, "batch capsules dim"]
 Lower = Float[Tensor, "batch caps_below dim_below"]
@@ -72,8 +73,8 @@ class ProductOfExperts(CapsuleModel):
         )
         layers, below, dim = [], self.autoencoder.capsules, config.primary_dim
         for capsules in config.capsules:
-            rounds = config.iterations, config.back_iterations
-            layers.append(ExpertLayer(below, dim, capsules, config.dim, *rounds, config.scale, config.chains))
+            settings = config.iterations, config.back_iterations, config.scale, config.chains, config.line
+            layers.append(ExpertLayer(below, dim, capsules, config.dim, *settings))
             below, dim = capsules, config.dim
         self.layers = nn.ModuleList(layers)
 
@@ -152,9 +153,9 @@ class ProductOfExperts(CapsuleModel):
         with torch.no_grad():
             c_model = layer.coefficients(start) if config.chains else c
             known = None if config.chains else z
-            mixed = mix(start, layer.weight, c_model, config.mixing, uniform, known)
-        data, model = contrast(z, mixed, layer.weight, c_model)
-        gap = moment_gap(z) if config.moment_weight > 0 else data.new_zeros(())
+            mixed = mix(start, layer.weight, c_model, config.mixing, uniform, known, config.line)
+        data, model = contrast(z, mixed, layer.weight, c_model, config.line)
+        gap = moment_gap(z, config.line) if config.moment_weight > 0 else data.new_zeros(())
         return data, model, gap, mixed
 
     def _alone(self, z: Lower, above: Upper, layer: ExpertLayer) -> Upper:
@@ -176,9 +177,11 @@ class ProductOfExperts(CapsuleModel):
             terms = {config.target: self._error(up(above, layer.back, e), z, x, place)}
         if one is not None and noise is not None:
             # as new ones are drawn: of their length, mostly noise, and in the half of the sphere that training visits
-            kept = (1 - config.alone_noise) * config.dim**0.5 * direction(one)
-            drawn = into_half(kept + config.alone_noise * noise * (one != 0), layer.mean_direction.expand_as(kept))
-            terms["alone"] = self._error(paint_alone(squash(drawn), layer.back, layer.share_alone), z, x, place)
+            line, share = config.line, config.alone_noise
+            kept = (1 - share) * as_drawn(unsquash_from(one, line), line)
+            drawn = into_half(kept + share * noise * (one != 0), layer.mean_direction.expand_as(kept), line)
+            painted = paint_alone(squash_onto(drawn, line), layer.back, layer.share_alone)
+            terms["alone"] = self._error(painted, z, x, place)
         return terms
 
     def _error(self, painted: Lower, z: Lower, x: Pictures, place: int) -> Float[Tensor, "batch"]:
@@ -212,14 +215,14 @@ class ProductOfExperts(CapsuleModel):
         """Gives the capsules of the top layer, their lengths and their coefficients."""
         top = len(self.layers) - 1
         pose, coefficients = self._layer(top).encode(self.below(x, top))
-        return Code(pose, length(pose), coefficients)
+        return Code(pose, presence(pose, self.config.line), coefficients)
 
     def reconstruct(self, x: Pictures, noise: Noise | None = None) -> Pictures:
         """Paints a picture from all its capsules; with noise each fires wholly or not at all, as its length says."""
-        pose, presence, _ = self.encode(x)
+        pose, likely, _ = self.encode(x)
         if noise is not None:
-            fired = noise.uniform(*presence.shape) < presence
-            pose = squash(self.config.dim**0.5 * direction(pose)) * fired.unsqueeze(-1)
+            line, fires = self.config.line, noise.uniform(*likely.shape) < likely
+            pose = squash_onto(as_drawn(unsquash_from(pose, line), line), line) * fires.unsqueeze(-1)
         return self.paint(pose)
 
     @property
@@ -238,8 +241,8 @@ class ProductOfExperts(CapsuleModel):
         check_domain(domain)
         z = noise.normal(len(capsule), self.config.dim)
         if domain == "restricted":
-            z = into_half(z, self._layer(-1).mean_direction[capsule])
-        return self.paint(alone(squash(z), capsule, self.experts))
+            z = into_half(z, self._layer(-1).mean_direction[capsule], self.config.line)
+        return self.paint(alone(squash_onto(z, self.config.line), capsule, self.experts))
 
     def sample(self, n: int, noise: Noise) -> Pictures:
         """Paints n new pictures, from each capsule in turn, in the restricted domain."""
@@ -248,13 +251,13 @@ class ProductOfExperts(CapsuleModel):
     def explore(self, capsule: int, steps: int, reach: float = 3.0) -> Float[Tensor, "dim steps channels height width"]:
         """Walks through one capsule's mean training direction along each of its axes, ``reach`` to either side."""
         dim, device = self.config.dim, self.device
-        middle = dim**0.5 * direction(self._layer(-1).mean_direction[capsule])
+        middle = as_drawn(self._layer(-1).mean_direction[capsule], self.config.line)
         shift = (
             torch.linspace(-reach, reach, steps, device=device)[None, :, None] * torch.eye(dim, device=device)[:, None]
         )
         z = (middle + shift).flatten(0, 1)
         which = torch.full((len(z),), capsule, device=device)
-        return self.paint(alone(squash(z), which, self.experts)).unflatten(0, (dim, steps))
+        return self.paint(alone(squash_onto(z, self.config.line), which, self.experts)).unflatten(0, (dim, steps))
 
     def interpolate(
         self, start: Pictures, end: Pictures, steps: int, only: Tensor | None = None
@@ -262,9 +265,9 @@ class ProductOfExperts(CapsuleModel):
         """Walks in a straight line between two pictures' capsules before squashing."""
         if only is not None:
             raise GencapsError("a product of experts has no capsules for single attributes: walk in all of them")
-        share = torch.linspace(0, 1, steps, device=start.device)[:, None, None]
-        first, last = (unsquash(self.encode(x).pose)[:, None] for x in (start, end))
-        walk = squash(torch.lerp(first, last, share))
+        line, share = self.config.line, torch.linspace(0, 1, steps, device=start.device)[:, None, None]
+        first, last = (unsquash_from(self.encode(x).pose, line)[:, None] for x in (start, end))
+        walk = squash_onto(torch.lerp(first, last, share), line)
         return self.paint(walk.flatten(0, 1)).unflatten(0, (len(start), steps))
 
 
