@@ -44,7 +44,7 @@ def fired(z: Capsules, line: int) -> Capsules:
 def squash_onto(z: Capsules, line: int) -> Capsules:
     """Gives ``x = P(on) (a / ||a||, t)``, whose part on the sphere is as long as firing is likely.
 
-    With n = 0 the squash of (Hauser, 2020), Eq. (4).
+    The capsule that (Hauser, 2020), section 4.2, wishes for; with n = 0 the squash of Eq. (4).
     """
     return squash(z) if line == 0 else log_odds(z, line).sigmoid().unsqueeze(-1) * fired(z, line)
 
