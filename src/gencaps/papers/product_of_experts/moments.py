@@ -19,5 +19,6 @@ def moment_gap(z: Float[Tensor, "batch capsules dim"], line: int = 0) -> Float[T
     direction, and with it the half of the sphere that training visits would be gone.
     """
     d, dim = as_drawn(z, line), z.shape[-1]
-    moment = torch.einsum("bjd,bje->jde", d, d) / len(d)
+    with torch.autocast(z.device.type, enabled=False):
+        moment = torch.einsum("bjd,bje->jde", d, d) / len(d)
     return (moment - torch.eye(dim, device=z.device, dtype=z.dtype)).square().sum((1, 2)).mean() / dim
