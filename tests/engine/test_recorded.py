@@ -56,6 +56,24 @@ def test_it_ends_with_the_same_weights(tmp_path: Path, pretend: None, norm: str,
     assert same(weights(tmp_path / "True"), weights(tmp_path / "False"))
 
 
+@pytest.mark.parametrize(
+    "model",
+    [{"alone_weight": 0.5, "alone_noise": 0.5, "moment_weight": 0.1}, {"chains": 8, "firing": "sampled"}],
+    ids=["alone", "chains"],
+)
+def test_every_stage_of_a_product_of_experts_ends_with_the_same_weights(
+    tmp_path: Path, pretend: None, model: dict[str, Any]
+) -> None:
+    # dropout, running means and chains go on as they would
+    small = {"filters": [8, 16], "kernel": 3, "stride": 2, "capsules": [4], "dim": 4, "dropout": 0.2}
+    for record in (False, True):
+        train = {"epochs": 1, "batch": 256, "samples_every": 0, "record": record}
+        made = make_recipe("product_of_experts", overrides={"model": {**small, **model}, "train": train})
+        start(made, tmp_path / str(record), device="cpu", quiet=True)
+    assert Stand.made == 3
+    assert same(weights(tmp_path / "True"), weights(tmp_path / "False"))
+
+
 def test_a_step_that_changes_as_training_goes_is_not_recorded(tmp_path: Path, pretend: None) -> None:
     start(recipe(True, "group", warmup=0.5), tmp_path / "run", device="cpu", quiet=True)
     assert Stand.made == 0

@@ -85,6 +85,13 @@ def test_every_bar_can_be_compared_with() -> None:
             assert low < high
 
 
+def test_bars_of_products_of_experts_are_measured_on_the_preset_that_is_to_reach_them() -> None:
+    ours = [c for c in book().claims.values() if c.paper == "product_of_experts" and (c.target or c.against)]
+    ours = [c for c in ours if ".judge." not in c.id]
+    presets = {(c.data, book().runs[run].preset) for c in ours for run in c.runs}
+    assert presets == {("mnist", "best"), ("fashion_mnist", "best"), ("digits", "small")}
+
+
 def test_numbers_are_of_celeba_and_of_its_subset_apart() -> None:
     """Each row of our own has its counterpart on the subset."""
     whole = CLAIMS["variational.celeba.recon.average"]

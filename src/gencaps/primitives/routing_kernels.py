@@ -144,11 +144,15 @@ class _ToWeight(_Form):
         )
 
 
+def working_elements(like: Tensor) -> int:
+    """Says how many elements a working space may have where a tensor is."""
+    return _CPU_BLOCK if like.device.type == "cpu" else _DEVICE_BLOCK
+
+
 def _blocks(caps_out: int, like: Tensor, dim_out: int) -> Iterator[tuple[slice, Tensor]]:
     """Yields blocks of output capsules, each with the same working space ``(block, *like.shape)``."""
-    elements = _CPU_BLOCK if like.device.type == "cpu" else _DEVICE_BLOCK
     half_the_votes = caps_out * dim_out // (2 * like.shape[1])
-    most = max(1, min(caps_out, half_the_votes, elements // max(1, like.numel())))
+    most = max(1, min(caps_out, half_the_votes, working_elements(like) // max(1, like.numel())))
     size = math.ceil(caps_out / math.ceil(caps_out / most))  # blocks of even size
     space = like.new_empty(size, *like.shape)
     for start in range(0, caps_out, size):

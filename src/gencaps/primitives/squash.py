@@ -7,6 +7,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 
+def one_for_zero(largest: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+    """Gives what to divide by so that elements up to ``largest`` end up at 1 or below: 1 where all are 0."""
+    return torch.where(largest > 0, largest, torch.ones_like(largest))
+
+
 def length(v: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch"]:
     """Measures each capsule: ``||v||`` over the last axis, the probability that the capsule is on.
 
@@ -19,7 +24,7 @@ def length(v: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch"]:
     # scaled by the largest element, so that the squares of huge and of tiny elements stay inside the number
     # range
     largest = v.detach().abs().amax(-1, keepdim=True)
-    scale = torch.where(largest > 0, largest, torch.ones_like(largest))
+    scale = one_for_zero(largest)
     return scale.squeeze(-1) * torch.linalg.vector_norm(v / scale, dim=-1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import pytest
 import torch
 
 from gencaps.papers.product_of_experts.energy import (
@@ -62,6 +63,20 @@ def test_zero_capsules_are_off_and_their_energy_and_its_gradient_are_finite() ->
     assert z.grad is not None
     assert (z.grad == 0).all()
     assert (energy(z.detach(), torch.zeros(2, 3)) == 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [0.0, 1e-30, 1e25])
+def test_conditional_and_energy_have_finite_values_and_gradients_at_any_length(dtype: torch.dtype, size: float) -> None:
+    z = torch.full((1, 2, 3), size, dtype=dtype, requires_grad=True)
+    fired = torch.ones(1, 2, dtype=dtype)
+    for value in (conditional(z).sum(), energy(z, fired).sum()):
+        (slope,) = torch.autograd.grad(value, z)
+        assert value.isfinite()
+        assert slope.isfinite().all()
+    if size > 0:  # two capsules of length sqrt(3) size
+        wanted = torch.tensor([-2 * math.log(3 * size**2)], dtype=dtype)
+        torch.testing.assert_close(energy(z.detach(), fired), wanted)
 
 
 def test_gradient_of_one_phase_is_that_of_autograd() -> None:

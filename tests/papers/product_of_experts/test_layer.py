@@ -4,47 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
 
 from gencaps.papers.product_of_experts.layer import contrast, down, mix, up
-from gencaps.primitives.routing_reference import route_reference
-from gencaps.primitives.squash import length, squash
-from tests.papers.product_of_experts.helpers import layer, normal
-
-
-def plain_squash(z: Tensor) -> Tensor:
-    """Writes Eq. (4) as it is printed."""
-    square = z.square().sum(-1, keepdim=True)
-    return square / (1 + square) * z / square.sqrt()
-
-
-def algorithm_1(x: Tensor, w: Tensor, steps: int = 1) -> Tensor:
-    """Writes Algorithm 1 out, capsule by capsule: the oracle of what training does.
-
-    x (batch, I, d), w (J, I, o, d); gives Delta W, averaged over the batch.
-    """
-    batch, inputs, _ = x.shape
-    change = torch.zeros_like(w)
-    for b in range(batch):
-        c = route_reference(x[b : b + 1], w, agreement="cosine", over="inputs").coefficients[0]  # c[j, i]
-        pairs = [(j, i) for j in range(len(w)) for i in range(inputs)]
-
-        def forward(below: list[Tensor], c: Tensor = c) -> list[Tensor]:
-            return [sum(c[j, i] * (w[j, i] @ below[i]) for i in range(inputs)) for j in range(len(w))]  # type: ignore
-
-        data = [x[b, i] for i in range(inputs)]
-        z = forward(data)
-        model, z_model = data, z
-        for _ in range(steps):
-            above = [plain_squash(z_model[j]) for j in range(len(w))]
-            z_below = [sum(c[j, i] * (w[j, i].T @ above[j]) for j in range(len(w))) for i in range(inputs)]
-            model = [plain_squash(z_below[i]) for i in range(inputs)]  # type: ignore
-            z_model = forward(model)
-        for j, i in pairs:
-            positive = torch.outer(z[j], data[i]) / (1 + z[j] @ z[j])
-            negative = torch.outer(z_model[j], model[i]) / (1 + z_model[j] @ z_model[j])
-            change[j, i] += 2 * c[j, i] * (positive - negative)
-    return change / batch
+from gencaps.primitives.squash import length, squash, unsquash
+from tests.papers.product_of_experts.helpers import algorithm_1, layer, normal
 
 
 @pytest.mark.parametrize("steps", [1, 3])
@@ -53,7 +16,7 @@ def test_descending_the_contrast_is_algorithm_1(steps: int) -> None:
     c = made.encode(x).coefficients.detach()
     with torch.no_grad():
         model = mix(x, made.weight, c, steps)
-    data, negative = contrast(x, model, made.weight, c, c)
+    data, negative = contrast(up(x, made.weight, c), model, made.weight, c)
     (found,) = torch.autograd.grad((data - negative).mean(), made.weight)
     wanted = algorithm_1(x, made.weight.detach(), steps)
     assert wanted.abs().max() > 1e-3
@@ -89,12 +52,12 @@ def test_one_step_lowers_the_contrast_with_c_and_the_model_held_fixed() -> None:
     with torch.no_grad():
         c = made.encode(x).coefficients
         model = mix(x, made.weight, c)
-    ours, theirs = contrast(x, model, made.weight, c, c)
+    ours, theirs = contrast(up(x, made.weight, c), model, made.weight, c)
     before = (ours - theirs).mean()
     (slope,) = torch.autograd.grad(before, made.weight)
     with torch.no_grad():
         made.weight.sub_(0.1 * slope)
-        ours, theirs = contrast(x, model, made.weight, c, c)
+        ours, theirs = contrast(up(x, made.weight, c), model, made.weight, c)
         after = (ours - theirs).mean()
     assert after < before - 0.05 * slope.square().sum()
 
@@ -129,8 +92,24 @@ def test_the_mean_direction_is_followed() -> None:
     torch.testing.assert_close(made.mean_direction, 2 * (v / length(v).unsqueeze(-1)).sum(0))
 
 
-def test_decoding_undoes_the_last_squash_of_the_way_back() -> None:
+def test_the_way_back_is_the_weighted_sum_squashed() -> None:
     made, x = layer()
     v = made.encode(x).v
-    e = made.route_back(v).coefficients
-    torch.testing.assert_close(made.decode(v), torch.einsum("bij,ijod,bjd->bio", e, made.back, v))
+    below, e = made.route_back(v)
+    torch.testing.assert_close(unsquash(below), torch.einsum("bij,ijod,bjd->bio", e, made.back, v))
+
+
+def test_coefficients_alone_are_those_of_routing_and_held_fixed() -> None:
+    made, x = layer()
+    v, c = made.encode(x)
+    assert torch.equal(made.coefficients(x), c)
+    assert torch.equal(made.back_coefficients(v), made.route_back(v).coefficients)
+    assert not made.coefficients(x).requires_grad
+
+
+def test_mixing_from_known_sums_is_mixing() -> None:
+    made, x = layer()
+    c = made.coefficients(x)
+    for steps in (1, 3):
+        known = mix(x, made.weight, c, steps, z=up(x, made.weight, c))
+        assert torch.equal(known, mix(x, made.weight, c, steps))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from gencaps.engine.recipe import make_recipe
 from gencaps.model import Step, abilities
@@ -14,7 +15,7 @@ from gencaps.papers.product_of_experts.model import ProductOfExperts
 from gencaps.primitives.noise import Noise
 from gencaps.primitives.squash import direction, length
 from tests.helpers import refused
-from tests.papers.product_of_experts.helpers import model
+from tests.papers.product_of_experts.helpers import algorithm_1, model
 
 STAGES = ("autoencoder", "experts", "back")
 BEST: dict[str, Any] = {"target": "pictures", "alone_weight": 0.5, "alone_noise": 0.5, "moment_weight": 0.1}
@@ -49,6 +50,37 @@ def test_each_stage_moves_its_own_weights_alone(stage: str, settings: dict[str, 
     assert moved == {name for name in before if name.startswith(own)}
 
 
+class Looks(TorchDispatchMode):
+    """Notes operations that bring a tensor's value to the host."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.overloadpacket in (torch.ops.aten._local_scalar_dense, torch.ops.aten.nonzero, torch.ops.aten.equal):
+            self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, BEST, {"target": "capsules", "decay": 1e-3}, {"chains": 7, "firing": "sampled", "mixing": 2}]
+)
+def test_a_step_never_looks_at_a_value_nor_at_how_far_training_is(settings: dict[str, Any]) -> None:
+    for name in STAGES:
+        found = []
+        for progress in (0.0, float("nan")):
+            made = model(**settings)
+            assert made.steady(name)
+            torch.manual_seed(0)
+            with Looks() as looks:
+                losses = made.losses(pictures(), torch.arange(6), Step(Noise(0), stage=name, progress=progress))
+                losses.total.backward()
+            assert looks.seen == []
+            found.append(losses.total.detach())
+        assert torch.equal(*found)
+
+
 def test_labels_are_never_seen() -> None:
     trained = []
     for y in (torch.arange(6), torch.tensor([5, 0, 3, 3, 1, 2])):
@@ -66,6 +98,18 @@ def test_the_loss_of_the_experts_is_the_contrast(settings: dict[str, Any]) -> No
     gap = made.config.moment_weight * losses.terms["moment"]
     torch.testing.assert_close(losses.total, losses.terms["free_energy"] - losses.terms["free_energy_model"] + gap)
     assert losses.terms["free_energy"] < 0
+
+
+@pytest.mark.parametrize("mixing", [1, 2])
+def test_a_step_of_the_experts_is_algorithm_1(mixing: int) -> None:
+    # nothing but W_ij learns from c, x and x~: were one of them not held fixed, this would not be the paper's step
+    made = model(mixing=mixing, scale=2.0).double()
+    x = pictures(3).double()
+    layer: Any = made.layers[0]
+    made.losses(x, torch.arange(3), Step(Noise(0), stage="experts")).total.backward()
+    wanted = algorithm_1(made.below(x, 0).detach(), layer.weight.detach(), mixing)
+    assert wanted.abs().max() > 1e-3
+    torch.testing.assert_close(-layer.weight.grad, wanted, rtol=1e-7, atol=1e-9)
 
 
 def test_persistent_chains_go_on_from_step_to_step() -> None:
@@ -101,6 +145,25 @@ def test_encode_gives_lengths_as_presences_and_coefficients_that_sum_to_one() ->
     assert pose.shape == (6, 5, 3)
     torch.testing.assert_close(presence, length(pose))
     torch.testing.assert_close(coefficients.sum(2), torch.ones(6, 5))
+
+
+@pytest.mark.parametrize("settings", [{}, {**BEST, "firing": "sampled", "mixing": 2}])
+def test_capsules_with_a_place_on_a_line_train_and_paint(settings: dict[str, Any]) -> None:
+    made, x = model(line=2, **settings), pictures(4)
+    before = {name: p.detach().clone() for name, p in made.named_parameters()}
+    for stage in made.stages():
+        assert made.losses(x, torch.arange(4), Step(Noise(0), stage=stage.name)).total.isfinite()
+        take_steps(made, x, torch.arange(4), stage.name)
+    assert not any(torch.equal(p, before[name]) for name, p in made.named_parameters())
+    pose, presence, _ = made.encode(x)
+    torch.testing.assert_close(presence, length(pose[..., :1]))
+    walk = made.interpolate(x[:2], x[2:], 3)
+    torch.testing.assert_close(walk[:, 0], made.reconstruct(x[:2]), atol=1e-4, rtol=1e-3)
+    assert made.sample(7, Noise(0)).isfinite().all()
+    assert made.explore(1, 5).shape == (3, 5, 1, 8, 8)
+    layer: Any = made.layers[0]
+    assert (layer.mean_direction[:, 1:] == 0).all()
+    assert layer.mean_direction[:, 0].any()
 
 
 @pytest.mark.parametrize(("channels", "size"), [(1, 28), (3, 32)])
@@ -177,6 +240,9 @@ def test_abilities() -> None:
         ({"scale": 0.0}, ("model.scale is 0.0", "above 0")),
         ({"mixing": 0}, ("model.mixing is 0",)),
         ({"chains": -1}, ("model.chains is -1",)),
+        ({"line": 16}, ("model.line is 16", "below model.dim, 16")),
+        ({"line": -1}, ("model.line is -1",)),
+        ({"line": 1, "capsules": (4, 2)}, ("model.line", "one layer")),
         ({"back_epochs": 0}, ("model.back_epochs is 0",)),
         ({"capsules": (4, 2), "alone_weight": 1.0}, ("model.alone_weight", "one layer")),
     ],

@@ -56,6 +56,18 @@ def test_the_best_alone_is_found_by_trying_each() -> None:
     assert torch.equal(best_alone(z, x, made.back, 0.7), errors.argmin(1))
 
 
+def test_capsules_are_compared_and_painted_in_full_precision_under_autocast() -> None:
+    made, below = layer()
+    made, z = made.float(), 3 * normal(5, 6, 2, seed=3).float()
+    x = made.encode(below.float()).v.detach()
+    plain = best_alone(z, x, made.back, 0.7), paint_alone(x, made.back, 0.7), moment_gap(x)
+    with torch.autocast("cpu", dtype=torch.float16):
+        under = best_alone(z, x, made.back, 0.7), paint_alone(x, made.back, 0.7), moment_gap(x)
+    for one, other in zip(plain, under, strict=True):
+        assert one.dtype == other.dtype
+        assert torch.equal(one, other)
+
+
 def test_the_restricted_domain_never_leaves_the_half_sphere() -> None:
     z, mean = normal(500, 16), normal(500, 16, seed=1)
     half = into_half(z, mean)

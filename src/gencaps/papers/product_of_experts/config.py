@@ -30,6 +30,8 @@ class ProductOfExpertsConfig:
     """Capsules of each layer above; the paper has one layer, more are stacked on it."""
     dim: int = 16
     """Numbers in each of those capsules."""
+    line: int = 0
+    """Numbers of those that are not on the sphere: n of S^m x R^n x (0, 1), the paper's own wish; it has 0."""
     iterations: int = 3
     """Rounds of routing on the way up."""
     back_iterations: int = 3
@@ -72,7 +74,9 @@ class ProductOfExpertsConfig:
     def __post_init__(self) -> None:
         refuse_below(self, 1, "filters", "kernel", "stride", "primary_dim", "capsules", "dim", "iterations")
         refuse_below(self, 1, "back_iterations", "mixing", *(n for n in _EPOCHS if getattr(self, n) is not None))
-        refuse_below(self, 0, "slope", "dropout", "chains", "decay", "moment_weight", "alone_weight", "alone_noise")
+        refuse_below(
+            self, 0, "slope", "dropout", "chains", "decay", "line", "moment_weight", "alone_weight", "alone_noise"
+        )
         if len(self.filters) != 2:
             raise GencapsError(f"model.filters is {self.filters}; give one number for each of the two banks")
         if self.filters[1] % self.primary_dim:
@@ -89,6 +93,10 @@ class ProductOfExpertsConfig:
         for name in ("scale", "experts_rate", "back_rate"):
             if getattr(self, name) <= 0:
                 raise GencapsError(f"model.{name} is {getattr(self, name)}; it must be above 0")
+        if self.line >= self.dim:
+            raise GencapsError(f"model.line is {self.line}; below model.dim, {self.dim}, a capsule keeps a direction")
+        if self.line > 0 and len(self.capsules) > 1:
+            raise GencapsError("model.line is for one layer of capsules: set it to 0, or stack none")
         if self.alone_weight > 0 and len(self.capsules) > 1:
             raise GencapsError("model.alone_weight is for one layer of capsules: set it to 0, or stack none")
 

@@ -9,6 +9,7 @@ from jaxtyping import Float, Integer
 from torch import Tensor
 
 from gencaps.errors import GencapsError, nearest
+from gencaps.papers.product_of_experts.spaces import parted
 
 Domain = Literal["full", "restricted"]
 
@@ -20,16 +21,18 @@ def check_domain(domain: str) -> None:
 
 
 def into_half(
-    z: Float[Tensor, "*batch dim"], mean_direction: Float[Tensor, "*batch dim"]
+    z: Float[Tensor, "*batch dim"], mean_direction: Float[Tensor, "*batch dim"], line: int = 0
 ) -> Float[Tensor, "*batch dim"]:
     """Flips what lies in the half of the sphere that training does not visit. (Hauser, 2020), section 4.2.
 
     Args:
         z: drawn capsules.
         mean_direction: the mean training direction of each; its length is of no matter.
+        line: numbers that are not on the sphere, and stay as they are.
     """
-    outside = torch.einsum("...d,...d->...", z, mean_direction) < 0
-    return torch.where(outside.unsqueeze(-1), -z, z)
+    (on_sphere, on_line), (mean, _) = parted(z, line), parted(mean_direction, line)
+    outside = torch.einsum("...d,...d->...", on_sphere, mean) < 0
+    return torch.cat([torch.where(outside.unsqueeze(-1), -on_sphere, on_sphere), on_line], -1)
 
 
 def alone(

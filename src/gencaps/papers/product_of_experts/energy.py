@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gencaps.papers.product_of_experts.spaces import log_odds
 from gencaps.primitives.squash import length
 
 Layer = Float[Tensor, "batch caps_out dim_out"]
@@ -22,9 +23,10 @@ def energy(z: Layer, firing: Each) -> One:
     Args:
         z: capsules before squashing.
         firing: ``||x_j||``, 1 where a capsule fires and 0 where it does not.
+
+    Note: departs from Eq. (7) where a capsule that is zero fires: the energy is large there, not infinite.
     """
-    # where nothing fires nothing is added, be z = 0 as it may
-    return -torch.xlogy(firing, length(z).square()).sum(-1)
+    return -(firing * log_odds(z, 0)).sum(-1)
 
 
 def log_joint(z: Layer, firing: Each) -> One:
@@ -32,14 +34,19 @@ def log_joint(z: Layer, firing: Each) -> One:
     return -energy(z, firing)
 
 
-def log_marginal(z: Layer) -> One:
-    """Gives ``log P(x) + log Z = sum_j log(1 + ||z_j||^2)``, summed over all firing. (Hauser, 2020), Eq. (10)."""
-    return torch.log1p(length(z).square()).sum(-1)
+def log_marginal(z: Layer, line: int = 0) -> One:
+    """Gives ``log P(x) + log Z = sum_j log(1 + ||z_j||^2)``, summed over all firing. (Hauser, 2020), Eq. (10).
+
+    Where the last ``line`` numbers are not on the sphere, the odds of firing are those of ``spaces.log_odds``.
+    """
+    if line == 0:
+        return torch.log1p(length(z).square()).sum(-1)
+    return torch.nn.functional.softplus(log_odds(z, line), threshold=40).sum(-1)
 
 
-def free_energy(z: Layer) -> One:
+def free_energy(z: Layer, line: int = 0) -> One:
     """Gives ``F(x) = -sum_j log(1 + ||z_j||^2)``, what Eq. (14) makes small on data. (Hauser, 2020), Eq. (10)."""
-    return -log_marginal(z)
+    return -log_marginal(z, line)
 
 
 def conditional(z: Layer) -> Each:
@@ -48,7 +55,7 @@ def conditional(z: Layer) -> Each:
     (Hauser, 2020), Eq. (11) and Eq. (12); by Eq. (13) it is the length of the squashed capsule, from which it is
     computed here by another route: ``sigmoid(log ||z||^2)``, section 3.1.
     """
-    return torch.sigmoid(2 * length(z).log())
+    return torch.sigmoid(log_odds(z, 0))
 
 
 def gradient(

@@ -9,9 +9,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from gencaps.papers.product_of_experts.energy import free_energy
+from gencaps.papers.product_of_experts.spaces import fired, parted, presence, squash_onto
 from gencaps.primitives import routing_kernels
-from gencaps.primitives.routing import Routed, route_with_coefficients
-from gencaps.primitives.squash import direction, length, squash, unsquash
+from gencaps.primitives.routing import Routed, coefficients, route_with_coefficients
+from gencaps.primitives.squash import direction, squash
 
 Lower = Float[Tensor, "batch caps_in dim_in"]
 Upper = Float[Tensor, "batch caps_out dim_out"]
@@ -37,6 +38,8 @@ def mix(
     c: Coefficients,
     steps: int = 1,
     uniform: Float[Tensor, "steps batch caps_out"] | None = None,
+    z: Upper | None = None,
+    line: int = 0,
 ) -> Lower:
     """Mixes the model's distribution by dynamic routing, up and down again with the same c.
 
@@ -49,26 +52,38 @@ def mix(
         steps: how often up and down.
         uniform: random numbers by which capsules fire wholly or not at all, with probability ``||x_j||``; without
             them a capsule hands down its length, as in Algorithm 1.
+        z: ``up(x, weight, c)``, where it is known already.
+        line: numbers of a capsule that are not on the sphere.
     """
     for step in range(steps):
-        z = up(x, weight, c)
-        upper = squash(z) if uniform is None else direction(z) * (uniform[step] < length(squash(z))).unsqueeze(-1)
+        if step > 0 or z is None:
+            z = up(x, weight, c)
+        upper = squash_onto(z, line)
+        if uniform is not None:
+            upper = fired(z, line) * (uniform[step] < presence(upper, line)).unsqueeze(-1)
         x = squash(down(upper, weight, c))
     return x
 
 
 def contrast(
-    x: Lower,
+    z: Upper,
     model: Float[Tensor, "chains caps_in dim_in"],
     weight: Weight,
-    c: Coefficients,
-    c_model: Float[Tensor, "chains caps_out caps_in"],
+    c: Float[Tensor, "chains caps_out caps_in"],
+    line: int = 0,
 ) -> tuple[Float[Tensor, "batch"], Float[Tensor, "chains"]]:
     """Gives ``F(x)`` and ``F(x~)``: descending their difference with c and x~ held fixed is Algorithm 1.
 
     (Hauser, 2020), Eq. (18): minus the gradient of the difference is the positive minus the negative phase.
+
+    Args:
+        z: the data's capsules before squashing, ``up(x, weight, c)``.
+        model: ``x~``, what mixing made.
+        weight: ``W_ij``.
+        c: the coefficients of ``x~``: the data's, but where chains go on by themselves.
+        line: numbers of a capsule that are not on the sphere.
     """
-    return free_energy(up(x, weight, c)), free_energy(up(model, weight, c_model))
+    return free_energy(z, line), free_energy(up(model, weight, c), line)
 
 
 class ExpertLayer(nn.Module):
@@ -85,6 +100,7 @@ class ExpertLayer(nn.Module):
         back_iterations: rounds on the way back.
         scale: length of a first capsule before squashing, about, where those below have length 1.
         chains: chains of persistent contrastive divergence; 0 for none.
+        line: n of S^m x R^n x (0, 1): numbers of a capsule that are not on the sphere; the paper has none.
     """
 
     def __init__(
@@ -97,9 +113,10 @@ class ExpertLayer(nn.Module):
         back_iterations: int,
         scale: float,
         chains: int = 0,
+        line: int = 0,
     ) -> None:
         super().__init__()
-        self.iterations, self.back_iterations = iterations, back_iterations
+        self.iterations, self.back_iterations, self.line = iterations, back_iterations, line
         self.weight = nn.Parameter(torch.empty(caps_out, caps_in, dim_out, dim_in))
         self.back = nn.Parameter(torch.empty(caps_in, caps_out, dim_in, dim_out))
         # c_ij is about 1 / caps_in, so that ||z||^2 is dim_out std^2 / caps_in where inputs have length 1
@@ -116,18 +133,25 @@ class ExpertLayer(nn.Module):
 
         (Hauser, 2020), section 2.2.
         """
+        if self.line:
+            c = self.coefficients(x)
+            return Routed(squash_onto(up(x, self.weight, c), self.line), c)
         return route_with_coefficients(x, self.weight, self.iterations, agreement="cosine", over="inputs")
 
-    def decode(self, x: Upper) -> Lower:
-        """Routes capsules back, ``z_i = sum_j e_ji U_ji x_j`` before squashing; e sums to 1 over j.
-
-        (Hauser, 2020), section 4.1. The cosine with a capsule that is zero is 0.
-        """
-        return unsquash(self.route_back(x).v)
+    def coefficients(self, x: Lower) -> Coefficients:
+        """Gives the c of ``encode`` alone, held fixed."""
+        return coefficients(x, self.weight, self.iterations, agreement="cosine", over="inputs")
 
     def route_back(self, x: Upper) -> Routed:
-        """Routes capsules back; the coefficients are ``e_ji``."""
+        """Routes capsules back: those below, squashed, and ``e_ji``, which sum to 1 over the capsules j above.
+
+        (Hauser, 2020), section 4.1: ``z_i = sum_j e_ji U_ji x_j``. The cosine with a capsule that is zero is 0.
+        """
         return route_with_coefficients(x, self.back, self.back_iterations, agreement="cosine", over="inputs")
+
+    def back_coefficients(self, x: Upper) -> Float[Tensor, "batch caps_in caps_out"]:
+        """Gives the e of ``route_back`` alone, held fixed."""
+        return coefficients(x, self.back, self.back_iterations, agreement="cosine", over="inputs")
 
     @property
     def share_alone(self) -> float:
@@ -141,4 +165,6 @@ class ExpertLayer(nn.Module):
     @torch.no_grad()
     def follow(self, x: Upper) -> None:
         """Adds a batch to the mean training direction of each capsule, whose half of the sphere training visits."""
-        self.mean_direction += direction(x).sum(0)
+        # a half of the sphere alone: the other numbers stay 0
+        on_sphere, _ = parted(x, self.line)
+        self.mean_direction[:, : on_sphere.shape[-1]] += direction(on_sphere).sum(0)

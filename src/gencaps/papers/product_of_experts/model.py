@@ -7,7 +7,6 @@ from typing import NamedTuple, cast
 import torch
 from jaxtyping import Float, Integer
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from gencaps.errors import GencapsError
 from gencaps.model import (
@@ -28,9 +27,10 @@ from gencaps.papers.product_of_experts.domain import Domain, alone, check_domain
 from gencaps.papers.product_of_experts.layer import ExpertLayer, contrast, mix, up
 from gencaps.papers.product_of_experts.moments import moment_gap
 from gencaps.papers.product_of_experts.painting import back_rule, best_alone, paint_alone
+from gencaps.papers.product_of_experts.spaces import as_drawn, presence, squash_onto, unsquash_from
 from gencaps.primitives.likelihoods import LIKELIHOODS
 from gencaps.primitives.noise import Noise
-from gencaps.primitives.squash import direction, length, squash, unsquash
+from gencaps.primitives.squash import squash, unsquash
 
 Upper = Float[Tensor, "batch capsules dim"]
 Lower = Float[Tensor, "batch caps_below dim_below"]
@@ -74,8 +74,8 @@ class ProductOfExperts(CapsuleModel):
         )
         layers, below, dim = [], self.autoencoder.capsules, config.primary_dim
         for capsules in config.capsules:
-            rounds = config.iterations, config.back_iterations
-            layers.append(ExpertLayer(below, dim, capsules, config.dim, *rounds, config.scale, config.chains))
+            settings = config.iterations, config.back_iterations, config.scale, config.chains, config.line
+            layers.append(ExpertLayer(below, dim, capsules, config.dim, *settings))
             below, dim = capsules, config.dim
         self.layers = nn.ModuleList(layers)
 
@@ -99,6 +99,10 @@ class ProductOfExperts(CapsuleModel):
         if kind == "experts":
             return {"model": Player([layer.weight], config.experts_rate, config.experts_optimizer)}
         return {"model": Player([layer.back], config.back_rate, config.back_optimizer)}
+
+    def steady(self, stage: str) -> bool:
+        """Says that a step of any stage is always the same work."""
+        return True
 
     def _layer(self, place: int) -> ExpertLayer:
         return cast("ExpertLayer", self.layers[place])
@@ -145,35 +149,40 @@ class ProductOfExperts(CapsuleModel):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Gives ``F(x)``, ``F(x~)``, the gap of the moments, and x~, which mixing made from ``start``."""
         layer, config = self._layer(place), self.config
+        c = layer.coefficients(below)
+        z = up(below, layer.weight, c)
         with torch.no_grad():
-            c = layer.encode(below).coefficients
-            c_model = layer.encode(start).coefficients if config.chains else c
-            mixed = mix(start, layer.weight, c_model, config.mixing, uniform)
-        data, model = contrast(below, mixed, layer.weight, c, c_model)
-        gap = moment_gap(up(below, layer.weight, c)) if config.moment_weight > 0 else data.new_zeros(())
+            c_model = layer.coefficients(start) if config.chains else c
+            known = None if config.chains else z
+            mixed = mix(start, layer.weight, c_model, config.mixing, uniform, known, config.line)
+        data, model = contrast(z, mixed, layer.weight, c_model, config.line)
+        gap = moment_gap(z, config.line) if config.moment_weight > 0 else data.new_zeros(())
         return data, model, gap, mixed
 
     def _alone(self, z: Lower, above: Upper, layer: ExpertLayer) -> Upper:
         """Keeps of each picture's capsules the one that by itself paints it best; the others become zero."""
         which = best_alone(z, above, layer.back, layer.share_alone)
-        return above * F.one_hot(which, above.shape[1]).to(above.dtype).unsqueeze(-1)
+        # one_hot would look at the numbers on the host
+        place = torch.arange(above.shape[1], device=which.device)
+        return above * (which.unsqueeze(1) == place).unsqueeze(-1)
 
     def learn_back(
         self, x: Pictures, below: Lower, above: Upper, one: Upper | None, noise: Tensor | None, place: int
     ) -> dict[str, Float[Tensor, "batch"]]:
         """Gives what U learns by: the paper's rule or an error, and the error of what one capsule paints alone."""
         layer, config = self._layer(place), self.config
-        with torch.no_grad():
-            z, e = unsquash(below), layer.route_back(above).coefficients
+        z, e = unsquash(below), layer.back_coefficients(above)
         if config.target == "rule":
             terms = {"rule": back_rule(z, above, layer.back, e)}
         else:
             terms = {config.target: self._error(up(above, layer.back, e), z, x, place)}
         if one is not None and noise is not None:
             # as new ones are drawn: of their length, mostly noise, and in the half of the sphere that training visits
-            kept = (1 - config.alone_noise) * config.dim**0.5 * direction(one)
-            drawn = into_half(kept + config.alone_noise * noise * (one != 0), layer.mean_direction.expand_as(kept))
-            terms["alone"] = self._error(paint_alone(squash(drawn), layer.back, layer.share_alone), z, x, place)
+            line, share = config.line, config.alone_noise
+            kept = (1 - share) * as_drawn(unsquash_from(one, line), line)
+            drawn = into_half(kept + share * noise * (one != 0), layer.mean_direction.expand_as(kept), line)
+            painted = paint_alone(squash_onto(drawn, line), layer.back, layer.share_alone)
+            terms["alone"] = self._error(painted, z, x, place)
         return terms
 
     def _error(self, painted: Lower, z: Lower, x: Pictures, place: int) -> Float[Tensor, "batch"]:
@@ -186,7 +195,9 @@ class ProductOfExperts(CapsuleModel):
 
     def below(self, x: Pictures, place: int) -> Lower:
         """Gives the squashed capsules that a layer sees, the first cut from the code. (Hauser, 2020), section 4.1."""
-        capsules = squash(self.autoencoder.cut(self.autoencoder.code(x)).float())
+        # autocast codes in half precision; capsules need at least single
+        working = torch.promote_types(self._layer(0).weight.dtype, torch.float32)
+        capsules = squash(self.autoencoder.cut(self.autoencoder.code(x)).to(working))
         for lower in range(place):
             capsules = self._layer(lower).encode(capsules).v
         return capsules
@@ -205,14 +216,14 @@ class ProductOfExperts(CapsuleModel):
         """Gives the capsules of the top layer, their lengths and their coefficients."""
         top = len(self.layers) - 1
         pose, coefficients = self._layer(top).encode(self.below(x, top))
-        return Code(pose, length(pose), coefficients)
+        return Code(pose, presence(pose, self.config.line), coefficients)
 
     def reconstruct(self, x: Pictures, noise: Noise | None = None) -> Pictures:
         """Paints a picture from all its capsules; with noise each fires wholly or not at all, as its length says."""
-        pose, presence, _ = self.encode(x)
+        pose, likely, _ = self.encode(x)
         if noise is not None:
-            fired = noise.uniform(*presence.shape) < presence
-            pose = squash(self.config.dim**0.5 * direction(pose)) * fired.unsqueeze(-1)
+            line, fires = self.config.line, noise.uniform(*likely.shape) < likely
+            pose = squash_onto(as_drawn(unsquash_from(pose, line), line), line) * fires.unsqueeze(-1)
         return self.paint(pose)
 
     @property
@@ -231,8 +242,8 @@ class ProductOfExperts(CapsuleModel):
         check_domain(domain)
         z = noise.normal(len(capsule), self.config.dim)
         if domain == "restricted":
-            z = into_half(z, self._layer(-1).mean_direction[capsule])
-        return self.paint(alone(squash(z), capsule, self.experts))
+            z = into_half(z, self._layer(-1).mean_direction[capsule], self.config.line)
+        return self.paint(alone(squash_onto(z, self.config.line), capsule, self.experts))
 
     def sample(self, n: int, noise: Noise) -> Pictures:
         """Paints n new pictures, from each capsule in turn, in the restricted domain."""
@@ -241,13 +252,13 @@ class ProductOfExperts(CapsuleModel):
     def explore(self, capsule: int, steps: int, reach: float = 3.0) -> Float[Tensor, "dim steps channels height width"]:
         """Walks through one capsule's mean training direction along each of its axes, ``reach`` to either side."""
         dim, device = self.config.dim, self.device
-        middle = dim**0.5 * direction(self._layer(-1).mean_direction[capsule])
+        middle = as_drawn(self._layer(-1).mean_direction[capsule], self.config.line)
         shift = (
             torch.linspace(-reach, reach, steps, device=device)[None, :, None] * torch.eye(dim, device=device)[:, None]
         )
         z = (middle + shift).flatten(0, 1)
         which = torch.full((len(z),), capsule, device=device)
-        return self.paint(alone(squash(z), which, self.experts)).unflatten(0, (dim, steps))
+        return self.paint(alone(squash_onto(z, self.config.line), which, self.experts)).unflatten(0, (dim, steps))
 
     @property
     def capsule_names(self) -> tuple[str, ...]:
@@ -269,9 +280,9 @@ class ProductOfExperts(CapsuleModel):
         """Walks in a straight line between two pictures' capsules before squashing."""
         if only is not None:
             raise GencapsError("a product of experts has no capsules for single attributes: walk in all of them")
-        share = torch.linspace(0, 1, steps, device=start.device)[:, None, None]
-        first, last = (unsquash(self.encode(x).pose)[:, None] for x in (start, end))
-        walk = squash(torch.lerp(first, last, share))
+        line, share = self.config.line, torch.linspace(0, 1, steps, device=start.device)[:, None, None]
+        first, last = (unsquash_from(self.encode(x).pose, line)[:, None] for x in (start, end))
+        walk = squash_onto(torch.lerp(first, last, share), line)
         return self.paint(walk.flatten(0, 1)).unflatten(0, (len(start), steps))
 
 

@@ -44,9 +44,11 @@ def best_alone(z: Lower, x: Upper, back: Back, share: float) -> Int[Tensor, "bat
     themselves one capsule would soon win every picture, and the others would never learn to paint. No vote is written
     down: the square of ``U_j x_j`` needs a dim x dim matrix of each capsule alone.
     """
-    seen = torch.einsum("bio,ijod,bjd->bj", z, back, x)
-    gram = torch.einsum("ijod,ijoe->jde", back, back)
-    own = torch.einsum("bjd,jde,bje->bj", x, gram, x)
+    # errors are differences of large numbers: not in half precision, whatever autocast says
+    with torch.autocast(z.device.type, enabled=False):
+        seen = torch.einsum("bio,ijod,bjd->bj", z, back, x)
+        gram = torch.einsum("ijod,ijoe->jde", back, back)
+        own = torch.einsum("bjd,jde,bje->bj", x, gram, x)
     error = z.square().sum((1, 2)).unsqueeze(1) + share * (share * own - 2 * seen)
     spread = error.std(0, correction=0).clamp(min=torch.finfo(error.dtype).tiny)
     return ((error - error.mean(0)) / spread).argmin(1)
@@ -54,4 +56,5 @@ def best_alone(z: Lower, x: Upper, back: Back, share: float) -> Int[Tensor, "bat
 
 def paint_alone(x: Upper, back: Back, share: float) -> Lower:
     """Gives the capsules below as one capsule paints them, the others of which are zero."""
-    return share * torch.einsum("ijod,bjd->bio", back, x)
+    with torch.autocast(x.device.type, enabled=False):
+        return share * torch.einsum("ijod,bjd->bio", back, x)
