@@ -33,7 +33,7 @@ check: $(STAMP)
 	$(BIN)/pyright
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/routing.py

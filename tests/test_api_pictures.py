@@ -214,7 +214,7 @@ def test_values_out_of_range_are_refused_with_their_range(values: list[float], s
         ("no/such/picture.png", "no/such/picture.png"),
         (["no/such/picture.png"], "no/such/picture.png"),
     ],
-    ids=str,
+    ids=lambda given: str(given).partition(" at 0x")[0],
 )
 def test_what_is_no_picture_is_refused_by_name(given: Any, word: str) -> None:
     refused(lambda: as_pictures(given, GREY), word)
