@@ -87,6 +87,25 @@ def test_an_object_moved_nowhere_changes_nothing_and_an_unknown_one_is_refused()
     refused(lambda: load("faces", "cpu").move(x, 0), "cannot move")
 
 
+def test_an_edit_with_numbers_by_hand_is_the_edit_but_for_those(faces: Capsules) -> None:
+    x = faces.generate(attributes={"Hat": 0}, n=2, seed=5).pictures
+    values, on, _ = faces.dials(x)
+    model: Any = faces.model
+    names = model.capsule_names
+    off, hat = names.index("Hat off"), names.index("Hat on")
+    on[:, off], on[:, hat] = 0.0, 1.0
+    values[:, hat] = 0.0  # the plainest hat
+    torch.testing.assert_close(faces.paint(values, on).pictures, faces.edit(x, "Hat=1").pictures, rtol=0, atol=1e-5)
+    values[:, hat, 2] = 1.5
+    both = faces.edit(x, "Hat=1", turn={"Hat on.2": 1.5}).pictures
+    torch.testing.assert_close(faces.paint(values, on).pictures, both, rtol=0, atol=1e-5)
+    assert not torch.allclose(both, faces.edit(x, "Hat=1").pictures, atol=1e-3)
+    # no way towards an edit begins elsewhere than at the picture
+    start = faces.edit(x, "Hat=1", turn={"Hat on.2": 1.5}, intensity=0.0).pictures
+    torch.testing.assert_close(start, faces.reconstruct(x).pictures, rtol=0, atol=1e-5)
+    refused(lambda: faces.edit(x, "Hat=1", turn={"Hatt on.2": 1.5}), "Hatt on", "did you mean 'Hat on'?")
+
+
 def test_commands_turn_and_move(trained_digits: Path, a: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.png"
     assert main(["turn", str(trained_digits), str(a), "--set", "3.0=2", "--out", str(out)]) == 0
@@ -96,7 +115,7 @@ def test_commands_turn_and_move(trained_digits: Path, a: Path, tmp_path: Path) -
     words = ["edit", str(trained_digits), str(a), "--set", "3", "--turn", "3.0=2"]
     assert main([*words, "--out", str(both)]) == 0
     model = load(str(trained_digits), "cpu")
-    changed = model.turn(model.edit(a, "3").pictures, "3.0=2")
+    changed = model.edit(a, "3", turn="3.0=2")
     assert not torch.equal(changed.pictures, model.edit(a, "3").pictures)
     strip = torch.cat([model.pictures(a), model.reconstruct(a).pictures, changed.pictures])
     assert both.read_bytes() == gif(strip)

@@ -380,6 +380,7 @@ class Capsules:
         intensity: float | Iterable[float] = 1.0,
         sample: bool = False,
         seed: int = 0,
+        turn: str | Mapping[str, float | int] | None = None,
     ) -> Painted:
         """Paints each picture with something changed and the rest kept; a row a picture.
 
@@ -389,6 +390,7 @@ class Capsules:
             intensity: how far to go, from 0 (as it is) to 1; several give a strip.
             sample: draws what is kept from its posterior instead of painting its mean: livelier, less exact.
             seed: same seed, same pictures.
+            turn: numbers of the changed picture's capsules that are set by hand, as ``turn`` takes them.
         """
         editor = self._able(Edits)
         if styles < 0:
@@ -398,6 +400,7 @@ class Capsules:
         x, groups = self.pictures(pictures), 1 if self.info.labels == "classes" else len(self.names)
         every, device = max(1, styles), x.device
         states = as_states(wanted, groups, len(x) * every, device)
+        numbers = None if turn is None else self._by_hand(turn, len(states), device)
         columns = [
             editor.edit(
                 x.repeat_interleave(every, 0),
@@ -406,11 +409,22 @@ class Capsules:
                 Noise(mix_seed(seed, "style"), device) if styles else None,
                 Noise(mix_seed(seed, "kept"), device) if sample else None,
                 float(share),
+                numbers,
             )
             for share in shares
         ]
         made = torch.stack(columns, 1).flatten(0, 1)
         return Painted(made.cpu(), self._seen(x), every * len(shares))
+
+    def _by_hand(
+        self, dials: str | Mapping[str, float | int], n: int, device: torch.device
+    ) -> Float[Tensor, "n capsules dim"]:
+        """Gives what capsules are set to; not a number where they are left alone."""
+        names, dim = self._able(Turns).capsule_names, self.model.config.dim
+        numbers = torch.full((n, len(names), dim), torch.nan, device=device)
+        for (capsule, place), value in read_dials(dials, names, dim).items():
+            numbers[:, capsule, place] = value
+        return numbers
 
     def wishes(self, given: Wishes) -> dict[int, int]:
         """Reads what is asked for as the state of each group; a model that cannot edit says so first."""

@@ -246,6 +246,7 @@ class Edits(Protocol):
         style: Noise | None = None,
         noise: Noise | None = None,
         intensity: float = 1.0,
+        numbers: Float[Tensor, "batch capsules dim"] | None = None,
     ) -> Pictures: ...
 
 

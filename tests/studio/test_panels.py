@@ -154,11 +154,10 @@ def test_edit_switches_an_attribute_by_any_intensity(look: Opener, served: Serve
     assert page.get_by_label("Capsule", exact=True).input_value() == "Hat on"
     labels = [f"Hat on, number {place}" for place in range(8)]
     style = {f"Hat on.{place}": float(page.get_by_label(labels[place]).input_value()) for place in range(8)}
-    until_alike(page, EDITED, faces.turn(faces.edit(picture, "Hat=1").pictures, style).pictures[0])
+    until_alike(page, EDITED, faces.edit(picture, "Hat=1", turn=style).pictures[0])
     # another attribute is switched: the hat keeps its style
     page.get_by_role("radiogroup", name="Smiling").get_by_text("on", exact=True).click()
-    both = faces.edit(picture, {"Hat": 1, "Smiling": 1}).pictures
-    until_alike(page, EDITED, faces.turn(both, style).pictures[0])
+    until_alike(page, EDITED, faces.edit(picture, {"Hat": 1, "Smiling": 1}, turn=style).pictures[0])
     page.get_by_role("radiogroup", name="Smiling").get_by_text("keep", exact=True).click()
     page.get_by_role("radiogroup", name="Hat").get_by_text("keep", exact=True).click()
     until_alike(page, EDITED, faces.reconstruct(picture).pictures[0])

@@ -58,7 +58,7 @@ def add_parsers(commands: Any) -> None:
     edit.add_argument("--intensity", type=_share, metavar="0..1", help="how far to go (1)")
     edit.add_argument("--steps", type=_count, metavar="N", help="a strip of N intensities from 0 to 1")
     edit.add_argument("--sample", action="store_true", help="draw what is kept from its posterior, not its mean")
-    edit.add_argument("--turn", metavar="C.K=V", help="then set numbers of capsules, such as 'Hat on.0=1.5'")
+    edit.add_argument("--turn", metavar="C.K=V", help="and numbers of capsules, such as 'Hat on.0=1.5'")
     _out(edit)
 
     resample = _command(commands, "resample", "paint what pictures show in other styles", run_resample)
@@ -320,10 +320,14 @@ def run_edit(options: argparse.Namespace) -> None:
     if options.steps is not None:
         intensity = torch.linspace(0, 1, options.steps).tolist()
     made = model.edit(
-        x, options.set, styles=options.styles, intensity=intensity, sample=options.sample, seed=options.seed
+        x,
+        options.set,
+        styles=options.styles,
+        intensity=intensity,
+        sample=options.sample,
+        seed=options.seed,
+        turn=options.turn,
     )
-    if options.turn is not None:
-        made = made._replace(pictures=model.turn(made.pictures, options.turn).pictures)
     again = model.reconstruct(x)
     rows = torch.cat([x.cpu()[:, None], again.pictures[:, None], made.pictures.unflatten(0, (len(x), -1))], 1)
     _show(Painted(rows.flatten(0, 1), made.labels, 2 + made.columns), options, set=options.set, seed=options.seed)

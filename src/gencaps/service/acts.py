@@ -90,6 +90,8 @@ def edit(capsules: Capsules, asked: questions.Edit, opened: Opened) -> Painted:
     """Paints a picture with something changed."""
     wishes: Any = asked.wishes
     with naming("wishes"):
+        capsules.wishes(wishes)
+    with naming("turn"):
         return capsules.edit(
             opened["picture"],
             wishes,
@@ -97,6 +99,7 @@ def edit(capsules: Capsules, asked: questions.Edit, opened: Opened) -> Painted:
             intensity=asked.intensity,
             sample=asked.sample,
             seed=asked.seed,
+            turn=asked.turn,
         )
 
 

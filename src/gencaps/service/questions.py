@@ -154,6 +154,9 @@ class Edit(Seeded):
         1.0, description="how far to go, from 0 to 1; several give a strip"
     )
     sample: bool = Field(False, description=_SAMPLE)
+    turn: Annotated[dict[Name, Dial], Field(max_length=1000)] | None = Field(
+        None, description='numbers of the changed capsules set by hand: {"Hat on.0": 1.5}'
+    )
 
 
 class Interpolate(Question):

@@ -151,6 +151,7 @@ class GaussianCapsules(CapsuleModel):
         style: Noise | None = None,
         noise: Noise | None = None,
         intensity: float = 1.0,
+        numbers: Capsules | None = None,
     ) -> Pictures:
         """Paints pictures with some entities changed and the rest kept, section 4.1.2.
 
@@ -160,8 +161,9 @@ class GaussianCapsules(CapsuleModel):
                 is in its wanted state already stays as it is.
             noise: draws the kept capsules from their posterior; without it they are its mean.
             intensity: how far to go from the picture (0) to the edit (1): a line between the two capsules of a group.
+            numbers: what the edit's capsules are set to by hand; not a number where they are left alone.
         """
-        return self.repainted(*self.posterior(x, noise), wanted, style, intensity)
+        return self.repainted(*self.posterior(x, noise), wanted, style, intensity, numbers)
 
     def repainted(
         self,
@@ -170,11 +172,14 @@ class GaussianCapsules(CapsuleModel):
         wanted: Integer[Tensor, "batch groups"],
         style: Noise | None,
         intensity: float = 1.0,
+        numbers: Capsules | None = None,
     ) -> Pictures:
         """Paints known capsules with some of their groups changed: what ``edit`` does with a picture's."""
         after = changed(active, wanted)
         moved = (wanted >= 0) if style is not None else (after != active)
         new = torch.where(self.entities.capsules_in(moved)[..., None], self.prior(len(capsules), style), capsules)
+        if numbers is not None:
+            new = torch.where(numbers.isnan(), new, numbers)
         return self.decode(torch.lerp(self.activate(capsules, active), self.activate(new, after), intensity))
 
     @property

@@ -19,14 +19,14 @@ export const edit = {
   build(model, examples) {
     const switching = model.can.includes("edit");
     const byClass = model.labels === "classes";
-    const own = settings("edit", { wishes: {}, become: "", intensity: 1, styles: 0, seed: 0, dials: {}, capsule: "" });
+    const own = settings("edit", { wishes: {}, become: "", intensity: 1, dials: {}, capsule: "" });
     const painted = show(state.picture, "The edited picture", { className: "large" });
     const latest = new Latest();
-    let capsules = null; // of the edited picture, before any number is turned
+    let capsules = null; // of the picture as it is
 
     const wished = () => switching && (byClass ? own.become !== "" : Object.keys(own.wishes).length > 0);
     const wishes = () => (byClass ? own.become : own.wishes);
-    const options = () => ({ intensity: own.intensity, ...(own.styles ? { styles: 1, seed: own.seed } : {}) });
+    const byHand = () => Object.keys(own.dials).length > 0;
 
     const put = async (data, began) => {
       painted.src = source(data);
@@ -34,19 +34,21 @@ export const edit = {
       painted.dataset.painted = Number(painted.dataset.painted ?? 0) + 1;
       if (began) performance.measure("edit", { start: began });
     };
-    // from the switches up: the picture, its edit, the edit's capsules, then the numbers that were turned
+    // one question for the whole edit: what is kept is read off the picture itself, never off a painting of it
+    const painting = async (began) => {
+      const asked = wished()
+        ? await ask(model.id, "edit", { picture: state.picture, wishes: wishes(), intensity: own.intensity, ...(byHand() ? { turn: own.dials } : {}) })
+        : await ask(model.id, "turn", turned());
+      await put(asked.pictures[0], began);
+    };
     const repaint = (began) => latest.run(async () => {
       changed();
       try {
-        const base = wished()
-          ? (await ask(model.id, "edit", { picture: state.picture, wishes: wishes(), ...options() })).pictures[0]
-          : state.picture;
         if (model.can.includes("turn")) {
-          capsules = await ask(model.id, "encode", { picture: base });
+          capsules = await ask(model.id, "encode", { picture: state.picture });
           fillDials();
         }
-        if (wished() && !Object.keys(own.dials).length) await put(base, began);
-        else if (model.can.includes("turn")) await turn(began);
+        if (wished() || model.can.includes("turn")) await painting(began);
       } catch (error) {
         say(error.message, true);
       }
@@ -60,7 +62,6 @@ export const edit = {
       }
       return { capsules: values, on: capsules.on };
     };
-    const turn = async (began) => put((await ask(model.id, "turn", turned())).pictures[0], began);
     const split = (word) => [word.slice(0, word.lastIndexOf(".")), Number(word.slice(word.lastIndexOf(".") + 1))];
 
     // --- dials
@@ -70,12 +71,22 @@ export const edit = {
       changed();
       fillDials();
     } });
+    // the capsules that paint after the switches, the surest first; of what is switched, at the prior's mean at first
+    const active = () => {
+      const wish = byClass ? (own.become ? { [own.become]: 1 } : {}) : own.wishes;
+      const now = (name) => byClass ? name : `${name} ${wish[name] ? "on" : "off"}`;
+      const fresh = switching ? Object.keys(wish).map(now) : [];
+      const replaced = byClass && own.become ? model.names : Object.keys(wish).flatMap((name) => [`${name} on`, `${name} off`]);
+      const kept = capsules.names.map((name, k) => [capsules.on[k] * capsules.presence[k], name])
+        .filter(([sure, name]) => sure > 0 && !replaced.includes(name)).sort((a, b) => b[0] - a[0]);
+      return [...fresh, ...kept.map(([, name]) => name)];
+    };
     const fillDials = () => {
-      const order = capsules.names.map((name, k) => [capsules.on[k] * capsules.presence[k], k]).sort((a, b) => b[0] - a[0] || a[1] - b[1]);
-      const active = order.filter(([sure]) => sure > 0).map(([, k]) => capsules.names[k]);
-      if (!active.includes(own.capsule)) own.capsule = active[0];
-      choose.replaceChildren(...active.map((name) => h("option", { value: name, selected: name === own.capsule }, name)));
-      const row = capsules.capsules[capsules.names.indexOf(own.capsule)];
+      const names = active();
+      if (!names.includes(own.capsule)) own.capsule = names[0];
+      choose.replaceChildren(...names.map((name) => h("option", { value: name, selected: name === own.capsule }, name)));
+      const place = capsules.names.indexOf(own.capsule);
+      const row = capsules.capsules[place].map((value) => (capsules.on[place] ? value : 0));
       dials.replaceChildren(...row.map((value, place) => {
         const word = `${own.capsule}.${place}`;
         const { input, number } = slider(`${own.capsule}, number ${place}`, -reach(row), reach(row), 0.05, own.dials[word] ?? value, (moved) => {
@@ -84,7 +95,7 @@ export const edit = {
           latest.run(async () => {
             changed();
             try {
-              await turn(began);
+              await painting(began);
             } catch (error) {
               say(error.message, true);
             }
@@ -99,15 +110,12 @@ export const edit = {
     } }, "Numbers as they were");
 
     // --- switches
+    // a style is what the capsule's numbers say: a draw from the prior, of this entity alone
     const restyle = (name) => {
-      if (byClass) {
-        own.styles = 1;
-        own.seed = Math.floor(Math.random() * 1e6);
-      } else if (capsules) { // a style is what the capsule's numbers say: a draw from the prior, of this attribute alone
-        if (own.wishes[name] === undefined) set(name, "1");
-        own.capsule = `${name} ${own.wishes[name] ? "on" : "off"}`;
-        capsules.capsules[0].forEach((_, place) => { own.dials[`${own.capsule}.${place}`] = Number(normal().toFixed(2)); });
-      }
+      if (!capsules) return;
+      if (!byClass && own.wishes[name] === undefined) set(name, "1");
+      own.capsule = byClass ? name : `${name} ${own.wishes[name] ? "on" : "off"}`;
+      capsules.capsules[0].forEach((_, place) => { own.dials[`${own.capsule}.${place}`] = Number(normal().toFixed(2)); });
       repaint(performance.now());
     };
     const forget = (name) => {
@@ -132,7 +140,7 @@ export const edit = {
       ? h("div", { className: "wide" }, h("label", {}, "Become ", become),
         h("button", { onclick: () => {
           if (!own.become) say("Choose a class to become first.");
-          else restyle("");
+          else restyle(own.become);
         } }, "Other style"))
       : h("div", { className: "switches" }, model.names.map((name, k) => h("fieldset", {}, h("legend", {}, name),
         three(`edit-${k}`, name, [["", "keep"], ["1", "on"], ["0", "off"]], String(own.wishes[name] ?? ""), (value) => {
@@ -156,18 +164,16 @@ export const edit = {
       tools({
         files: [["Download PNG", "edited.png", async () => fromBase64(painted.src.split(",")[1])]],
         python: () => {
-          const extra = [`intensity=${own.intensity}`, ...(own.styles ? ["styles=1", `seed=${own.seed}`] : [])];
-          const first = wished() ? `edited = model.edit("picture.png", ${literal(wishes())}, ${extra.join(", ")})` : null;
-          const from = wished() ? "edited.pictures" : '"picture.png"';
-          const second = Object.keys(own.dials).length ? `edited = model.turn(${from}, ${literal(own.dials)})` : null;
-          const none = first || second ? null : 'edited = model.reconstruct("picture.png")';
-          return python(model.id, ...[first, second, none, 'edited.save("edited.png")'].filter(Boolean));
+          const extra = [`intensity=${own.intensity}`, ...(byHand() ? [`turn=${literal(own.dials)}`] : [])];
+          const line = wished() ? `edited = model.edit("picture.png", ${literal(wishes())}, ${extra.join(", ")})`
+            : byHand() ? `edited = model.turn("picture.png", ${literal(own.dials)})` : 'edited = model.reconstruct("picture.png")';
+          return python(model.id, line, 'edited.save("edited.png")');
         },
         command: () => {
           const words = byClass ? own.become : Object.entries(own.wishes).map(([k, v]) => `${k}=${v}`).join(",");
           const turns = Object.entries(own.dials).map(([k, v]) => `${k}=${v}`).join(",");
           if (wished()) {
-            return `gencaps edit ${model.id} picture.png --set ${quoted(words)} --intensity ${own.intensity}${own.styles ? ` --styles 1 --seed ${own.seed}` : ""}${turns ? ` --turn ${quoted(turns)}` : ""} --out edited.png`;
+            return `gencaps edit ${model.id} picture.png --set ${quoted(words)} --intensity ${own.intensity}${turns ? ` --turn ${quoted(turns)}` : ""} --out edited.png`;
           }
           return turns ? `gencaps turn ${model.id} picture.png --set ${quoted(turns)} --out edited.png` : `gencaps reconstruct ${model.id} picture.png --out edited.png`;
         },
