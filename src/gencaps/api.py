@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -400,7 +400,10 @@ class Capsules:
         x, groups = self.pictures(pictures), 1 if self.info.labels == "classes" else len(self.names)
         every, device = max(1, styles), x.device
         states = as_states(wanted, groups, len(x) * every, device)
-        numbers = None if turn is None else self._by_hand(turn, len(states), device)
+        numbers = None
+        if turn is not None:
+            names, dim = self._able(Turns).capsule_names, self.model.config.dim
+            numbers = _by_hand(torch.full((len(states), len(names), dim), torch.nan, device=device), turn, names)
         columns = [
             editor.edit(
                 x.repeat_interleave(every, 0),
@@ -415,16 +418,6 @@ class Capsules:
         ]
         made = torch.stack(columns, 1).flatten(0, 1)
         return Painted(made.cpu(), self._seen(x), every * len(shares))
-
-    def _by_hand(
-        self, dials: str | Mapping[str, float | int], n: int, device: torch.device
-    ) -> Float[Tensor, "n capsules dim"]:
-        """Gives what capsules are set to; not a number where they are left alone."""
-        names, dim = self._able(Turns).capsule_names, self.model.config.dim
-        numbers = torch.full((n, len(names), dim), torch.nan, device=device)
-        for (capsule, place), value in read_dials(dials, names, dim).items():
-            numbers[:, capsule, place] = value
-        return numbers
 
     def wishes(self, given: Wishes) -> dict[int, int]:
         """Reads what is asked for as the state of each group; a model that cannot edit says so first."""
@@ -484,9 +477,8 @@ class Capsules:
         model = self._able(Turns)
         x = self.pictures(pictures)
         values, on, _ = model.dials(x)
-        for (capsule, place), value in read_dials(dials, model.capsule_names, values.shape[-1]).items():
-            values[:, capsule, place] = value
-        return Painted(model.turn(values, on).cpu(), self._seen(x), 1)
+        made = model.turn(_by_hand(values, dials, model.capsule_names), on)
+        return Painted(made.cpu(), self._seen(x), 1)
 
     @torch.no_grad()
     def walk(self, n: int = 4, *, steps: int = 8, seed: int = 0) -> Painted:
@@ -532,6 +524,15 @@ def _numbered(given: int | Iterable[int], n: int, what: str) -> list[int]:
     if not listed:
         raise GencapsError(f"no {what} was named: name some of 0 to {n - 1}")
     return [int(one) for one in listed]
+
+
+def _by_hand(
+    values: Float[Tensor, "n capsules dim"], dials: str | Mapping[str, float | int], names: Sequence[str]
+) -> Float[Tensor, "n capsules dim"]:
+    """Sets some numbers of capsules, the same for all pictures."""
+    for (capsule, place), value in read_dials(dials, names, values.shape[-1]).items():
+        values[:, capsule, place] = value
+    return values
 
 
 def _motion(right: float, down: float, turn: float, scale: float) -> Float[Tensor, "2 3"]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gencaps.data.images import ImageSet, Splits
-    from gencaps.model import PictureInfo
+    from gencaps.model import CapsuleModel, PictureInfo
 
 
 def add_parser(commands: Any) -> None:
@@ -29,15 +29,10 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Prints accuracy, error, reconstruction error and time."""
-    from gencaps.engine.devices import choose_device
     from gencaps.engine.evaluate import evaluate
-    from gencaps.engine.pretrained import from_pretrained
 
-    model = from_pretrained(options.model, choose_device(options.device))
-    spec = options.data or model.pictures.data
-    part = getattr(splits_for(options.model, model.pictures, spec), options.part)
-    refuse_other(part, model.pictures, spec, options.model)
-    seen = evaluate(model, part).figures()
+    model, spec, splits = load_with_data(options)
+    seen = evaluate(model, getattr(splits, options.part)).figures()
     if options.json:
         print(json.dumps({"model": str(options.model), "data": spec, "part": options.part, **seen}))
         return
@@ -48,6 +43,18 @@ def run(options: argparse.Namespace) -> None:
         print(f"a {model.paper} model neither classifies nor reconstructs: look at what it paints (gencaps generate)")
     if seen["mse"] is not None:
         print(f"reconstruction: mean squared error {seen['mse']:.5f} a pixel")
+
+
+def load_with_data(options: argparse.Namespace) -> tuple[CapsuleModel, str, Splits]:
+    """Loads a model and what it is measured on; names that data; refuses such as the model does not know."""
+    from gencaps.engine.devices import choose_device
+    from gencaps.engine.pretrained import from_pretrained
+
+    model = from_pretrained(options.model, choose_device(options.device))
+    spec = options.data or model.pictures.data
+    splits = splits_for(options.model, model.pictures, spec)
+    refuse_other(splits.test, model.pictures, spec, options.model)
+    return model, spec, splits
 
 
 def splits_for(name: str, info: PictureInfo, spec: str) -> Splits:

@@ -25,15 +25,10 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Prints the probe's test accuracy."""
-    from gencaps.cli.evaluate import refuse_other, splits_for
-    from gencaps.engine.devices import choose_device
-    from gencaps.engine.pretrained import from_pretrained
+    from gencaps.cli.evaluate import load_with_data
     from gencaps.engine.probe import probe_accuracy
 
-    model = from_pretrained(options.model, choose_device(options.device))
-    spec = options.data or model.pictures.data
-    splits = splits_for(options.model, model.pictures, spec)
-    refuse_other(splits.test, model.pictures, spec, options.model)
+    model, spec, splits = load_with_data(options)
     accuracy, used = probe_accuracy(model, splits, options.labels, options.seed)
     if options.json:
         print(json.dumps({"model": str(options.model), "data": spec, "labels": used, "accuracy": accuracy}))

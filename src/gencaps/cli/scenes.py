@@ -5,41 +5,46 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from gencaps.cli.answer import _command, _count, _files, _load, _numbers, _out, _pictures, _read, _show
+from gencaps.cli.asking import (
+    add_out,
+    add_pictures,
+    beside,
+    command,
+    count,
+    files_in,
+    load_model,
+    number,
+    numbers,
+    read_pictures,
+    show,
+)
 from gencaps.errors import GencapsError
 
 
 def add_parsers(commands: Any) -> None:
     """Adds the commands."""
-    move = _command(commands, "move", "move an object of pictures; its parts follow", run_move)
-    _pictures(move)
-    move.add_argument("--object", type=_count, metavar="I", help="which object, from 0 (default: the strongest)")
+    move = command(commands, "move", "move an object of pictures; its parts follow", run_move)
+    add_pictures(move)
+    move.add_argument("--object", type=count, metavar="I", help="which object, from 0 (default: the strongest)")
     _motion(move)
-    move.add_argument("--steps", type=_count, default=1, metavar="N", help="pictures on the way (1)")
-    _out(move)
+    move.add_argument("--steps", type=count, default=1, metavar="N", help="pictures on the way (1)")
+    add_out(move)
 
-    place = _command(commands, "place", "paint an object where it is put", run_place)
-    place.add_argument("--object", type=_numbers, metavar="I,J", help="which objects, from 0 (default: each alone)")
+    place = command(commands, "place", "paint an object where it is put", run_place)
+    place.add_argument("--object", type=numbers, metavar="I,J", help="which objects, from 0 (default: each alone)")
     _motion(place)
-    _out(place)
+    add_out(place)
 
-    templates = _command(commands, "templates", "paint the templates that were learned", run_templates)
-    _out(templates)
+    templates = command(commands, "templates", "paint the templates that were learned", run_templates)
+    add_out(templates)
 
 
 def _motion(parser: argparse.ArgumentParser) -> None:
     shares = {"right": "to the right", "down": "downwards"}
     for name, way in shares.items():
-        parser.add_argument(f"--{name}", type=_number, metavar="X", help=f"{way}, 1 is half a picture (0)")
-    parser.add_argument("--turn", type=_number, metavar="DEGREES", help="clockwise (0)")
-    parser.add_argument("--scale", type=_number, metavar="X", help="above 1 enlarges (1)")
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number") from None
+        parser.add_argument(f"--{name}", type=number, metavar="X", help=f"{way}, 1 is half a picture (0)")
+    parser.add_argument("--turn", type=number, metavar="DEGREES", help="clockwise (0)")
+    parser.add_argument("--scale", type=number, metavar="X", help="above 1 enlarges (1)")
 
 
 def _wanted(options: argparse.Namespace) -> dict[str, float]:
@@ -49,29 +54,20 @@ def _wanted(options: argparse.Namespace) -> dict[str, float]:
 
 def run_move(options: argparse.Namespace) -> None:
     """Paints each picture as given, painted again, and with an object moved."""
-    import torch
-
-    from gencaps.api import Painted
-
-    model, files = _load(options), _files(options.pictures)
+    model, files = load_model(options), files_in(options.pictures)
     motion = _wanted(options)
     if not motion:
         raise GencapsError("nothing was asked for: give --right, --down, --turn or --scale")
-    x = _read(model, files, options.invert)
+    x = read_pictures(model, files, options.invert)
     made = model.move(x, options.object, steps=options.steps, **motion)
-    rows = torch.cat([x.cpu()[:, None], model.reconstruct(x).pictures[:, None], _rows(made, len(x))], 1)
-    _show(Painted(rows.flatten(0, 1), made.labels, 2 + made.columns), options, **motion)
-
-
-def _rows(painted: Any, n: int) -> Any:
-    return painted.pictures.unflatten(0, (n, -1))
+    show(beside(x, model.reconstruct(x), made), options, **motion)
 
 
 def run_place(options: argparse.Namespace) -> None:
     """Paints objects where they are put, in their plainest form."""
-    _show(_load(options).place(options.object, **_wanted(options)), options)
+    show(load_model(options).place(options.object, **_wanted(options)), options)
 
 
 def run_templates(options: argparse.Namespace) -> None:
     """Paints all templates on black."""
-    _show(_load(options).templates(), options)
+    show(load_model(options).templates(), options)
