@@ -49,8 +49,7 @@ class MovingAverage(AveragedModel):
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
-        self.follow = get_ema_multi_avg_fn(decay)
-        super().__init__(model, multi_avg_fn=self.follow)
+        super().__init__(model, multi_avg_fn=get_ema_multi_avg_fn(decay))
 
     @torch.no_grad()
     def update_parameters(self, model: nn.Module) -> None:
@@ -58,7 +57,8 @@ class MovingAverage(AveragedModel):
         if self.n_averaged == 0:  # lies on the CPU
             super().update_parameters(model)
             return
-        self.follow(list(self.module.parameters()), list(model.parameters()), 0)
+        assert self.multi_avg_fn is not None
+        self.multi_avg_fn(list(self.module.parameters()), list(model.parameters()), self.n_averaged)
         if buffers := list(self.module.buffers()):
             torch._foreach_copy_(buffers, list(model.buffers()))  # pyright: ignore[reportPrivateImportUsage]
         self.n_averaged += 1

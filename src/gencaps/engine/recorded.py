@@ -109,7 +109,7 @@ class RecordedStep:
             values = torch.stack([value.detach().float() for value in terms.values()])
             # no other turn may take this memory
             gradients = [(p, p.grad) for p in self.team.players[name].parameters if p.grad is not None]
-            turn.update(names=tuple(terms), values=values, gradients=gradients, pictures=self.pictures)
+            turn.update(names=tuple(terms), values=values, gradients=gradients)
             return [values, self.pictures, *(gradient for _, gradient in gradients)]
 
         recording = record(work, [self.noise.generator])

@@ -102,12 +102,11 @@ def route_with_coefficients(
     _check(tuple(u.shape), tuple(weight.shape), iterations, agreement, over, gradient)
     dtype = torch.promote_types(u.dtype, weight.dtype)
     with torch.autocast(u.device.type, enabled=False):
-        u, weight = _working(u, dtype), _working(weight, dtype)
-        last = u.transpose(1, 2).contiguous(), weight.permute(0, 2, 3, 1).contiguous()
+        u, weight, u_last, weight_last = _laid_out(u, weight)
         # with "last", the rounds before the last only choose c; no gradient runs through them
         with torch.set_grad_enabled(gradient == "all" and torch.is_grad_enabled()):
-            c = _choose(u, weight, *last, iterations, agreement, over)
-        v = squash(routing_kernels.weighted_sum(c, *last))
+            c = _choose(u, weight, u_last, weight_last, iterations, agreement, over)
+        v = squash(routing_kernels.weighted_sum(c, u_last, weight_last))
     return Routed(v.transpose(0, 1).to(dtype), c.transpose(0, 1))
 
 
@@ -122,15 +121,17 @@ def coefficients(
 ) -> Float[Tensor, "batch caps_out caps_in"]:
     """Gives the coefficients of ``route_with_coefficients`` alone, held fixed, without the sum of the last round."""
     _check(tuple(u.shape), tuple(weight.shape), iterations, agreement, over, "last")
-    dtype = torch.promote_types(u.dtype, weight.dtype)
     with torch.autocast(u.device.type, enabled=False):
-        u, weight = _working(u, dtype), _working(weight, dtype)
-        last = u.transpose(1, 2).contiguous(), weight.permute(0, 2, 3, 1).contiguous()
-        return _choose(u, weight, *last, iterations, agreement, over).transpose(0, 1)
+        return _choose(*_laid_out(u, weight), iterations, agreement, over).transpose(0, 1)
 
 
-def _working(x: Tensor, dtype: torch.dtype) -> Tensor:
-    return x.to(torch.promote_types(dtype, torch.float32))
+def _laid_out(
+    u: Float[Tensor, "batch caps_in dim_in"], weight: Float[Tensor, "caps_out caps_in dim_out dim_in"]
+) -> tuple[Tensor, Tensor, U, W]:
+    """Gives both in at least float32, as they are and with the input capsules last."""
+    dtype = torch.promote_types(torch.promote_types(u.dtype, weight.dtype), torch.float32)
+    u, weight = u.to(dtype), weight.to(dtype)
+    return u, weight, u.transpose(1, 2).contiguous(), weight.permute(0, 2, 3, 1).contiguous()
 
 
 def _choose(
