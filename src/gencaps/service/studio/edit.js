@@ -23,6 +23,7 @@ export const edit = {
     const painted = show(state.picture, "The edited picture", { className: "large" });
     const latest = new Latest();
     let capsules = null; // of the picture as it is
+    let read = null; // the picture that they were read off
 
     const wished = () => switching && (byClass ? own.become !== "" : Object.keys(own.wishes).length > 0);
     const wishes = () => (byClass ? own.become : own.wishes);
@@ -45,7 +46,11 @@ export const edit = {
       changed();
       try {
         if (model.can.includes("turn")) {
-          capsules = await ask(model.id, "encode", { picture: state.picture });
+          const { picture } = state;
+          if (picture !== read) {
+            capsules = await ask(model.id, "encode", { picture });
+            read = picture;
+          }
           fillDials();
         }
         if (wished() || model.can.includes("turn")) await painting(began);
