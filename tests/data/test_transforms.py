@@ -165,6 +165,12 @@ def test_knots_in_the_middle_bend_nothing() -> None:
     assert torch.equal(bending(torch.full((2, 2, 4, 4), 0.5), 3.0, (9, 7)), torch.zeros(2, 2, 9, 7))
 
 
+def test_bending_is_bicubic_between_the_knots() -> None:
+    u = torch.rand(3, 2, 5, 5, generator=torch.Generator().manual_seed(0))
+    wanted = torch.nn.functional.interpolate((2 * u - 1) * 1.5, (28, 20), mode="bicubic", align_corners=True)
+    torch.testing.assert_close(bending(u, 1.5, (28, 20)), wanted, rtol=1e-5, atol=1e-5)
+
+
 def test_knots_that_agree_shift_the_whole_picture() -> None:
     """Every pixel is fetched from 2 further right and 2 further up, so a dot comes from the right to the left."""
     u = torch.stack([torch.ones(4, 4), torch.zeros(4, 4)])[None]

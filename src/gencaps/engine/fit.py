@@ -115,7 +115,8 @@ class Training:
         self.recorded: RecordedStep | None = None
         self.augment = torch.compile(augment) if self.config.compile else augment
         if self.config.compile:
-            compile_methods(self.model, recorded=self.records)
+            steady = all(self.model.steady(stage.name) for stage in self.model.stages())
+            compile_methods(self.model, recorded=self.records and steady)
         self.wrapped = fabric.setup_module(self.model)
         self.saved_s = self.looked_s = time.monotonic()
         self.said: tuple[str, ...] = ()
