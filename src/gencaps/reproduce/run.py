@@ -154,7 +154,7 @@ def _run_group(group: list[Claim], bench: Bench, seeds: int | None, say: Callabl
             found.append(MEASURES[group[0].measure_name](subject))
         seconds += time.perf_counter() - started_s
     assert subject is not None
-    facts = {"seeds": wanted, **_machine(bench), "seconds": round(seconds, 1)}
+    facts = {"seeds": wanted, **_machine(bench, subject.run), "seconds": round(seconds, 1)}
     for claim in group:
         yield _finish(claim, bench, found, subject, facts, seeds)
 
@@ -165,6 +165,7 @@ def _finish(
     quantity = claim.quantity
     command = f"{claim.command} --seeds {seeds}" if seeds and claim.kind == "value" else claim.command
     facts = {**facts, "command": command}
+    notes: set[str] = set(facts.pop("notes"))
     values: list[float] = []
     if claim.kind == "figure":
         picture = FIGURES[quantity](subject)
@@ -176,8 +177,8 @@ def _finish(
         if bench.smoke and claim.measure_name in OF_ATTRIBUTES and quantity not in found[0].values:
             quantity = next(iter(found[0].values))  # the stand-in faces have other attributes
         values = [pick(one, quantity, claim) for one in found]
-        notes = sorted({note for one in found for note in one.notes})
-        facts |= {"notes": notes} if notes else {}
+        notes |= {note for one in found for note in one.notes}
+    facts |= {"notes": sorted(notes)} if notes else {}
     rival = rival_mean(bench.book, claim, bench.results)
     if bench.smoke:
         return Outcome(claim, row(claim, values, facts, rival), None)
@@ -198,6 +199,10 @@ def pick(measured: Measured, quantity: str, claim: Claim) -> float:
     return value
 
 
-def _machine(bench: Bench) -> dict[str, Any]:
-    facts = environment(choose_device(bench.device))
-    return {name: facts[name] for name in ("device", "torch", "commit", "date")}
+def _machine(bench: Bench, run: Run) -> dict[str, Any]:
+    """Says where a model was trained, and where it was measured if that is another machine."""
+    here = environment(choose_device(bench.device))
+    made = run.facts().get("environment", here)
+    elsewhere = (made["device"], made["torch"]) != (here["device"], here["torch"])
+    notes = [f"measured on {here['device']} with torch {here['torch']}, commit {here['commit']}"] if elsewhere else []
+    return {**{name: made[name] for name in ("device", "torch", "commit")}, "date": here["date"], "notes": notes}

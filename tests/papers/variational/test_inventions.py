@@ -61,6 +61,15 @@ def test_an_edited_class_is_each_of_the_others_in_turn() -> None:
     assert torch.equal(made.capsules, prior)
 
 
+def test_an_edit_towards_the_next_picture_changes_all_in_which_they_differ() -> None:
+    """0.1 lies below 0.5 x 0.4 and goes towards the next picture, the last one's next is the first; 0.3 changes one."""
+    active = torch.tensor([[0, 1, 1], [1, 0, 1], [0, 0, 0]])
+    seen, prior = capsules(PAIRS, 3)
+    made = invented(PAIRS, seen, active, prior, torch.tensor([[0.1, 0.5], [0.3, 0.99], [0.1, 0.0]]), 0.5, 0.4)
+    assert made.active.tolist() == [[1, 0, 1], [1, 0, 0], [0, 1, 1]]
+    assert made.capsules[..., 0].tolist() == [[2, 2, 2, 2, 1, 1, 1], [1, 1, 1, 1, 2, 2, 1], [1, 1, 2, 2, 2, 2, 1]]
+
+
 def test_every_edit_is_as_likely_as_any_other() -> None:
     n = 6000
     active = torch.zeros(n, 3, dtype=torch.long)

@@ -74,6 +74,9 @@ class VariationalConfig:
     edits: float = 0.0
     """Share of edits (one entity changed, its capsule drawn from the prior) among the invented pictures that the
     adversary and the encoder read; the others are new ones from the prior."""
+    others: float = 0.0
+    """Share of those edits that change all in which another picture of the batch differs, rather than one entity: more
+    is learnt from each, and what goes together in pictures goes together there."""
     reading_weight: float = 0.0
     """Weight of the decoder's second teacher: the encoder, which must read off an invented picture what was asked."""
     style_weight: float = 0.0
@@ -101,8 +104,9 @@ class VariationalConfig:
         for name in ("swap", "swap_off"):
             if not 0 <= getattr(self, name) < 1:
                 raise GencapsError(f"model.{name} is {getattr(self, name)}; it must be from 0 to below 1")
-        if not 0 <= self.edits <= 1:
-            raise GencapsError(f"model.edits is {self.edits}; it is a share, from 0 to 1")
+        for name in ("edits", "others"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise GencapsError(f"model.{name} is {getattr(self, name)}; it is a share, from 0 to 1")
         if self.warmup > 1:
             raise GencapsError(f"model.warmup is {self.warmup}; it is a share of training, from 0 to 1")
         for name in ("adversarial_weight", "reading_weight", "style_weight"):

@@ -135,16 +135,23 @@ def invented(
     prior: Float[Tensor, "batch entities dim"],
     chance: Float[Tensor, "batch 2"],
     share: float,
+    others: float = 0.0,
 ) -> Invented:
-    """Mixes new pictures from the prior with edits of seen ones: one group in another state, drawn from the prior.
+    """Mixes new pictures from the prior with edits of seen ones: what changes state is drawn from the prior.
+
+    An edit changes one group, or all in which the next picture of the batch differs: so what is asked for goes
+    together as it does in pictures.
 
     Args:
-        chance: uniform random numbers; below ``share`` the first makes an edit, and the second says which.
+        chance: uniform random numbers; below ``share`` the first makes an edit, below ``share * others`` one towards
+            the next picture; the second says which group changes where it is one.
     """
-    others = entities.states - 1
-    place = (chance[:, 1] * (entities.groups * others)).long()
+    rest = entities.states - 1
+    place = (chance[:, 1] * (entities.groups * rest)).long()
+    one = F.one_hot(place // rest, entities.groups).bool()
+    after = torch.where(one, (active + place[:, None] % rest + 1) % entities.states, active)
+    after = torch.where(chance[:, :1] < share * others, active.roll(-1, 0), after)
     edit = chance[:, :1] < share
-    group = F.one_hot(place // others, entities.groups).bool() & edit
-    after = torch.where(group, (active + place[:, None] % others + 1) % entities.states, active)
-    drawn = entities.capsules_in(group) | ~edit
+    after = torch.where(edit, after, active)
+    drawn = entities.capsules_in(after != active) | ~edit
     return Invented(torch.where(drawn[..., None], prior, seen), after)

@@ -124,7 +124,7 @@ class VariationalCapsules(GaussianCapsules):
         if draws.chance is None:
             return Invented(draws.prior, active)
         seen = sample(posterior.mu, posterior.log_var, draws.noise).detach()
-        return invented(self.entities, seen, active, draws.prior, draws.chance, self.config.edits)
+        return invented(self.entities, seen, active, draws.prior, draws.chance, self.config.edits, self.config.others)
 
     @property
     def invents(self) -> bool:
