@@ -25,7 +25,8 @@ def judge(resnet: Trained) -> Judge:
 
 @pytest.fixture(scope="module")
 def of_faces(tmp_path_factory: pytest.TempPathFactory) -> Judge:
-    return get_judge(FACES, folder=tmp_path_factory.mktemp("judges") / "deep", device="cpu", quiet=True)
+    with torch.no_grad():  # as a measure would ask for it
+        return get_judge(FACES, folder=tmp_path_factory.mktemp("judges") / "deep", device="cpu", quiet=True)
 
 
 def test_each_set_has_its_own_preset_or_the_small_one() -> None:

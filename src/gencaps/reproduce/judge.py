@@ -107,6 +107,7 @@ def judge_path(recipe: Recipe, folder: Path | None = None) -> Path:
     return (folder or cache_folder() / "judges") / f"{name}-{digest}"
 
 
+@torch.enable_grad()  # a measure that needs no gradients may be the first to ask
 def get_judge(recipe: Recipe, *, folder: Path | None = None, device: str = "auto", quiet: bool = False) -> Judge:
     """Gives a judge from the cache, trained first where it is not there."""
     return as_judge(ensure_trained(recipe, judge_path(recipe, folder), device=device, quiet=quiet))
