@@ -26,7 +26,9 @@ def shown(page: Any, selector: str) -> np.ndarray:
 
 def alike(found: np.ndarray, wanted: Tensor) -> bool:
     """Says whether pixels are those of a picture; a batch may add up in another order, by one grey level."""
-    return bool(np.abs(found - to_bytes(wanted[None])[0].squeeze()).max() <= 1)
+    picture = to_bytes(wanted[None])[0].squeeze()
+    # until the answer is there, a page may show another kind of picture
+    return found.shape == picture.shape and bool(np.abs(found - picture).max() <= 1)
 
 
 def until_alike(page: Any, selector: str, wanted: Tensor) -> None:
