@@ -57,8 +57,8 @@ def _span(low: float, high: float, across: float, shift: tuple[float, float], si
 
 def head_frame(nuisance: dict[str, Float[Tensor, " n"]], size: int) -> tuple[Grid, Grid, Float[Tensor, "n 1 1"]]:
     """Gives the coordinates of every pixel about the head, and the side of a pixel in them."""
-    device = nuisance["skin"].device
-    line = (torch.arange(size, dtype=torch.float32, device=device) + 0.5) * (2 / size) - 1
+    like = nuisance["skin"]
+    line = (torch.arange(size, dtype=like.dtype, device=like.device) + 0.5) * (2 / size) - 1
     scale = between(nuisance["scale"], *SCALE)
     tilt = between(nuisance["tilt"], -TILT, TILT)
     x = (line[None, None, :] - between(nuisance["right"], *RIGHT)) / scale

@@ -38,7 +38,7 @@ def capsule(x: Grid, y: Grid, to_x: Number, to_y: Number, radius: Number) -> Gri
 
 def ramp(t: Float[Tensor, " n"], colours: tuple[tuple[int, int, int], ...]) -> Float[Tensor, "n 3"]:
     """Reads a colour off a row of colours (0 to 255) at t in [0, 1], linear in between."""
-    table = torch.tensor(colours, dtype=torch.float32, device=t.device) / 255
+    table = torch.tensor(colours, dtype=t.dtype, device=t.device) / 255
     place = t.clamp(0, 1) * (len(colours) - 1)
     low = place.long().clamp(max=len(colours) - 2)
     return torch.lerp(table[low], table[low + 1], (place - low)[:, None])

@@ -73,6 +73,8 @@ def draw(
 ) -> UInt8[Tensor, "n 3 size size"]:
     """Draws faces; the same numbers always give the same pictures.
 
+    In double precision: in single, what libraries' versions round otherwise would move pixels by a grey level.
+
     Args:
         attributes: 0 or 1 for each of ``NAMES``.
         styles: three numbers in [0, 1] for each attribute (``STYLES``); without effect where it is 0.
@@ -89,9 +91,9 @@ def draw(
         for start in range(0, len(out), chunk):
             here = slice(start, start + chunk)
             rgb = paint(
-                dict(zip(NAMES, attributes[here].float().unbind(1), strict=True)),
-                {name: style.unbind(1) for name, style in zip(NAMES, styles[here].unbind(1), strict=True)},
-                dict(zip(NUISANCE, nuisance[here].unbind(1), strict=True)),
+                dict(zip(NAMES, attributes[here].double().unbind(1), strict=True)),
+                {name: style.unbind(1) for name, style in zip(NAMES, styles[here].double().unbind(1), strict=True)},
+                dict(zip(NUISANCE, nuisance[here].double().unbind(1), strict=True)),
                 size,
             )
             out[here] = (rgb.clamp(0, 1) * 255).round().to(torch.uint8)
