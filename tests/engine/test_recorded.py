@@ -74,6 +74,31 @@ def test_every_stage_of_a_product_of_experts_ends_with_the_same_weights(
     assert same(weights(tmp_path / "True"), weights(tmp_path / "False"))
 
 
+@pytest.mark.parametrize(
+    ("system", "model"),
+    [
+        ("gan", {"width": 4, "discriminator": 4, "spectral": True}),
+        ("capsule_gan", {"width": 4, "discriminator": 4, "spectral": True, "over": "inputs"}),
+        ("capsule_gan", {"width": 4, "discriminator": 4, "conditional": True}),
+        ("capsule_gan", {"width": 4, "discriminator": 4, "bigan": True}),
+        ("capsnet", {}),
+        ("resnet", {}),
+        ("vae", {}),
+    ],
+    ids=["gan", "capsule_gan", "conditional", "bigan", "capsnet", "resnet", "vae"],
+)
+def test_every_steady_system_ends_with_the_same_weights(
+    tmp_path: Path, pretend: None, system: str, model: dict[str, Any]
+) -> None:
+    # what spectral norms and running means remember goes on as it would
+    for record in (False, True):
+        train = {"epochs": 1, "batch": 256, "samples_every": 0, "valid": 0.0, "ema": 0.9, "record": record}
+        made = make_recipe(system, overrides={"model": model, "train": train})
+        start(made, tmp_path / str(record), device="cpu", quiet=True)
+    assert Stand.made > 0
+    assert same(weights(tmp_path / "True"), weights(tmp_path / "False"))
+
+
 def test_a_step_that_changes_as_training_goes_is_not_recorded(tmp_path: Path, pretend: None) -> None:
     start(recipe(True, "group", warmup=0.5), tmp_path / "run", device="cpu", quiet=True)
     assert Stand.made == 0
