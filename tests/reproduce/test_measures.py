@@ -17,6 +17,9 @@ from gencaps.engine.recipe import make_recipe
 from gencaps.engine.run import Run
 from gencaps.engine.train import Trained
 from gencaps.figures import grid
+from gencaps.metrics.classification import accuracy
+from gencaps.metrics.neighbors import nearest
+from gencaps.metrics.spreading import predict_labels, spread_labels
 from gencaps.model import CapsuleModel, Classified, Labelling, Losses, PictureInfo, Pictures, Step
 from gencaps.primitives.noise import Noise
 from gencaps.reproduce import subject as subject_module
@@ -205,14 +208,32 @@ def test_a_probe_of_a_model_of_turned_pictures_sees_turned_ones(digits: Splits) 
     assert b["test"] < a["test"]
 
 
+def among(points: Tensor, new: Tensor) -> spreading.Unlabelled:
+    k = spreading.NEIGHBORS
+    return spreading.Unlabelled(points, nearest(points, points, k), nearest(new, points, k))
+
+
 def test_labels_spread_within_clusters() -> None:
     """Two rows of points far apart, one label in each; with the labels exchanged everything is wrong."""
     row = torch.linspace(0, 1, 7)[:, None]  # as many as there are neighbours: one step reaches all of a row
-    x = torch.cat([row[:1], row[:1] + 50, row[1:], row[1:] + 50])
+    x, others = torch.cat([row[:1], row[:1] + 50]), torch.cat([row[1:], row[1:] + 50])
     near = torch.linspace(0.1, 0.9, 9)[:, None]
     new, truth = torch.cat([near, near + 50]), torch.arange(2).repeat_interleave(9)
-    assert spreading.error(x, torch.tensor([0, 1]), new, truth, 2) == 0
-    assert spreading.error(x, torch.tensor([1, 0]), new, truth, 2) == 1
+    assert spreading.error(x, torch.tensor([0, 1]), new, truth, 2, among(others, new)) == 0
+    assert spreading.error(x, torch.tensor([1, 0]), new, truth, 2, among(others, new)) == 1
+
+
+@pytest.mark.parametrize("labelled", [4, 40])
+def test_what_is_known_of_generated_pictures_is_used_again(labelled: int) -> None:
+    """The same as spreading over all points together; fewer labelled ones than neighbours, or more, and copies."""
+    noise = Noise(0)
+    x, others, new = noise.normal(labelled, 3), noise.normal(200, 3), noise.normal(300, 3)
+    others[:3] = x[0]
+    y, truth = torch.arange(labelled) % 3, torch.arange(300) % 3
+    points, known = torch.cat([x, others]), torch.cat([y, torch.full((200,), -1)])
+    told = predict_labels(spread_labels(points, known, 3), points, known, new)
+    found = spreading.error(x, y, new, truth, 3, among(others, new))
+    assert found == pytest.approx(1 - accuracy(told.labels, truth))
 
 
 def test_labelled_pictures_are_the_same_for_every_model() -> None:

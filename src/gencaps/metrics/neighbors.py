@@ -50,6 +50,21 @@ def nearest(queries: Float[Tensor, "queries features"], points: Float[Tensor, "p
     return found
 
 
+def merged(one: Neighbors, other: Neighbors, offset: int, k: int) -> Neighbors:
+    """Gives the k nearest points of two sets together, by the nearest of each: what is known of a set is used again.
+
+    Args:
+        one: the nearest k points of the first set, or all of them.
+        other: the same of the second, whose indices go on from ``offset``, the size of the first.
+        k: neighbours of each.
+    """
+    sq_distance = torch.cat([one.sq_distance, other.sq_distance], 1)
+    # stable, so that of equally far points the lower index comes first
+    sq_distance, order = sq_distance.sort(dim=1, stable=True)
+    ids = torch.cat([one.ids, other.ids + offset], 1).gather(1, order)
+    return Neighbors(sq_distance[:, :k], ids[:, :k])
+
+
 def _float32_pass(queries: Tensor, points: Tensor, k: int) -> tuple[Neighbors, Tensor]:
     """Finds neighbours, and says of each query whether no point left out can be as near as its k-th.
 

@@ -55,8 +55,22 @@ def spread_labels(
         tolerance: stops when a round changes all distributions together by less.
     """
     _refuse(x, y, classes, neighbors, alpha)
-    y = y.to(x.device)
-    graph = _graph(nearest(x, x, neighbors).ids)
+    ids = nearest(x, x, neighbors).ids
+    return spread_over(ids, y, classes, alpha=alpha, iterations=iterations, tolerance=tolerance)
+
+
+def spread_over(
+    ids: Int[Tensor, "n neighbors"],
+    y: Int[Tensor, "n_labels"],
+    classes: int,
+    *,
+    alpha: float = 0.2,
+    iterations: int = 30,
+    tolerance: float = 1e-3,
+) -> Spread:
+    """Spreads labels over a graph that is known: ``ids`` are the nearest points of each, itself the first."""
+    y = y.to(ids.device)
+    graph = _graph(ids)
     given = F.one_hot(y.clamp(min=0).long(), classes).double() * (y >= 0)[:, None]
     spread, before, rounds = given, torch.zeros_like(given), 0
     while rounds < iterations and (spread - before).abs().sum() >= tolerance:
@@ -84,7 +98,11 @@ def predict_labels(
     """
     refuse_unlike(x, new)
     refuse_unusable(new, "the new points")
-    ids = nearest(new, x, neighbors).ids
+    return predict_from(spread, nearest(new, x, neighbors).ids, y)
+
+
+def predict_from(spread: Spread, ids: Int[Tensor, "m neighbors"], y: Int[Tensor, "n_labels"]) -> Spread:
+    """Predicts new points whose nearest points are known."""
     distributions = _normalised(F.embedding_bag(ids, spread.distributions, mode="sum"))
     return Spread(distributions, _likeliest(distributions, y), 0)
 
