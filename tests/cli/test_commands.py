@@ -376,7 +376,7 @@ def test_no_words_at_all_show_the_help(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_help_of_a_paper_shows_what_a_preset_gives(capsys: pytest.CaptureFixture[str]) -> None:
     """Not the defaults of the dataclass, which no command ever uses as they are."""
-    for words, dim, epochs in ((["--help"], 8, 100), (["--preset", "paper", "--help"], 16, 50)):
+    for words, dim, epochs in ((["--help"], 8, 100), (["--preset", "paper", "--help"], 16, 40)):
         with pytest.raises(SystemExit):
             main(["train", "variational", *words])
         said = capsys.readouterr().out

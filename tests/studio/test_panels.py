@@ -153,9 +153,9 @@ def test_edit_switches_an_attribute_by_any_intensity(look: Opener, served: Serve
     slide(page, "Intensity", 1)
     plain = faces.edit(picture, "Hat=1").pictures[0]
     until_alike(page, EDITED, plain)
+    before = page.locator(EDITED).get_attribute("src")
     page.get_by_role("button", name="Other style of Hat").click()
-    page.wait_for_function("src => document.querySelector('img[alt=\"The edited picture\"]').src !== src",
-                           arg=page.locator(EDITED).get_attribute("src"))  # fmt: skip
+    page.wait_for_function("src => document.querySelector('img[alt=\"The edited picture\"]').src !== src", arg=before)
     assert page.get_by_label("Capsule", exact=True).input_value() == "Hat on"
     labels = [f"Hat on, number {place}" for place in range(8)]
     style = {f"Hat on.{place}": float(page.get_by_label(labels[place]).input_value()) for place in range(8)}

@@ -6,8 +6,11 @@ import { fromBase64, literal, python, quoted, tools } from "./tools.js";
 import { well } from "./well.js";
 
 const REACH = 3;
+const STEP = 0.05;
 /** A number from the standard normal distribution (Box and Muller). */
 const normal = () => Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
+/** A draw of it that a slider can show just so. */
+const drawn = () => Number((Math.round(Math.min(REACH, Math.max(-REACH, normal())) / STEP) * STEP).toFixed(2));
 /** A slider reaches as far as the capsule's own numbers do. */
 const reach = (row) => Math.max(REACH, ...row.map((value) => Math.ceil(Math.abs(value))));
 
@@ -94,7 +97,7 @@ export const edit = {
       const row = capsules.capsules[place].map((value) => (capsules.on[place] ? value : 0));
       dials.replaceChildren(...row.map((value, place) => {
         const word = `${own.capsule}.${place}`;
-        const { input, number } = slider(`${own.capsule}, number ${place}`, -reach(row), reach(row), 0.05, own.dials[word] ?? value, (moved) => {
+        const { input, number } = slider(`${own.capsule}, number ${place}`, -reach(row), reach(row), STEP, own.dials[word] ?? value, (moved) => {
           const began = performance.now();
           own.dials[word] = moved;
           latest.run(async () => {
@@ -120,7 +123,7 @@ export const edit = {
       if (!capsules) return;
       if (!byClass && own.wishes[name] === undefined) set(name, "1");
       own.capsule = byClass ? name : `${name} ${own.wishes[name] ? "on" : "off"}`;
-      capsules.capsules[0].forEach((_, place) => { own.dials[`${own.capsule}.${place}`] = Number(normal().toFixed(2)); });
+      capsules.capsules[0].forEach((_, place) => { own.dials[`${own.capsule}.${place}`] = drawn(); });
       repaint(performance.now());
     };
     const forget = (name) => {
