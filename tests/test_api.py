@@ -13,8 +13,9 @@ from PIL import Image
 from torch import Tensor, nn
 
 import gencaps
+from gencaps.abilities import ABILITIES, Classified
 from gencaps.api import Capsules, Classification, Painted
-from gencaps.model import ABILITIES, CapsuleModel, Classified, Labelling, Losses, PictureInfo, Pictures, Step
+from gencaps.model import CapsuleModel, Labelling, Losses, PictureInfo, Pictures, Step
 from gencaps.primitives.noise import Noise
 from tests.helpers import refused
 

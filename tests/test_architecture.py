@@ -22,6 +22,7 @@ ROOMS = [
     "metrics",
     "figures",
     "model",
+    "abilities",
     "trees",
     "wishes",
     "game",

@@ -13,12 +13,13 @@ import torch
 
 import gencaps
 from gencaps import data
+from gencaps.abilities import abilities
 from gencaps.api import Capsules
 from gencaps.baselines import RIVALS
 from gencaps.engine.evaluate import pixels
 from gencaps.engine.pretrained import sketch
 from gencaps.engine.recipe import make_recipe, presets
-from gencaps.model import CapsuleModel, PictureInfo, abilities
+from gencaps.model import CapsuleModel, PictureInfo
 from gencaps.papers import PAPERS
 from gencaps.primitives.noise import Noise
 from gencaps.systems import SYSTEMS, check_system, config_type, model_type

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import torch
 
-from gencaps.model import Parsed
+from gencaps.abilities import Parsed
 from gencaps.trees import CELL, _layout, trees
 
 

@@ -13,14 +13,8 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from gencaps.data.arrays import Given, as_pictures
-from gencaps.engine.devices import choose_device
-from gencaps.engine.pretrained import from_pretrained, how_made, model_card, run_of, save_pretrained
-from gencaps.errors import GencapsError, nearest
-from gencaps.figures import grid, save_picture, tinted, to_images
-from gencaps.model import (
+from gencaps.abilities import (
     ABILITIES,
-    CapsuleModel,
     Classifies,
     Dials,
     Doubts,
@@ -33,7 +27,6 @@ from gencaps.model import (
     Interpolates,
     Moves,
     Parses,
-    PictureInfo,
     Places,
     Reconstructs,
     Refines,
@@ -45,6 +38,12 @@ from gencaps.model import (
     Walks,
     abilities,
 )
+from gencaps.data.arrays import Given, as_pictures
+from gencaps.engine.devices import choose_device
+from gencaps.engine.pretrained import from_pretrained, how_made, model_card, run_of, save_pretrained
+from gencaps.errors import GencapsError, nearest
+from gencaps.figures import grid, save_picture, tinted, to_images
+from gencaps.model import CapsuleModel, PictureInfo
 from gencaps.primitives.noise import Noise, mix_seed
 from gencaps.primitives.pose import from_parameters
 from gencaps.trees import Node, trees

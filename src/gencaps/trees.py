@@ -11,8 +11,8 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
+from gencaps.abilities import Parsed
 from gencaps.figures import CAPTION_SIZE, INK, PAPER, save_picture, to_images
-from gencaps.model import Parsed
 
 THERE = 0.5
 """How surely a part must be there to be shown."""

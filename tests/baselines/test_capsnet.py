@@ -6,11 +6,12 @@ import pytest
 import torch
 from torch import nn
 
+from gencaps.abilities import abilities
 from gencaps.baselines.capsnet.config import CapsNetConfig
 from gencaps.baselines.capsnet.model import CapsNet, Code
 from gencaps.engine.pretrained import sketch
 from gencaps.errors import GencapsError
-from gencaps.model import PictureInfo, Step, abilities, count_parameters
+from gencaps.model import PictureInfo, Step, count_parameters
 from gencaps.primitives.noise import Noise
 from tests.helpers import refused
 

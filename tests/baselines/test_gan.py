@@ -10,11 +10,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from gencaps.abilities import abilities
 from gencaps.baselines.gan.config import GANConfig
 from gencaps.baselines.gan.model import ConvGAN
 from gencaps.engine.pretrained import from_pretrained, save_pretrained
 from gencaps.errors import GencapsError
-from gencaps.model import PictureInfo, Step, abilities
+from gencaps.model import PictureInfo, Step
 from gencaps.primitives.diversity import batch_diversity
 from gencaps.primitives.noise import Noise
 from tests.game import Match, moved, vary, weights

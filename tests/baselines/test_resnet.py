@@ -9,12 +9,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from gencaps.abilities import abilities
 from gencaps.baselines.resnet.config import ResNetConfig
 from gencaps.baselines.resnet.model import Block, ResNet
 from gencaps.data.images import Labels
 from gencaps.engine.pretrained import sketch
 from gencaps.errors import GencapsError
-from gencaps.model import PictureInfo, Step, abilities, count_parameters
+from gencaps.model import PictureInfo, Step, count_parameters
 from gencaps.primitives.noise import Noise
 
 

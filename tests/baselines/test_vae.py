@@ -10,10 +10,11 @@ import torch
 from torch import nn
 from torch.distributions import Bernoulli, Normal, kl_divergence
 
+from gencaps.abilities import abilities
 from gencaps.baselines.vae.config import VAEConfig
 from gencaps.baselines.vae.model import VAE
 from gencaps.errors import GencapsError
-from gencaps.model import PictureInfo, Step, abilities
+from gencaps.model import PictureInfo, Step
 from gencaps.primitives.noise import Noise
 
 

@@ -9,10 +9,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from gencaps.abilities import Classified
 from gencaps.data.images import ImageSet
 from gencaps.engine.evaluate import Evaluation, evaluate, pixels
 from gencaps.errors import GencapsError
-from gencaps.model import CapsuleModel, Classified, Labelling, Losses, PictureInfo, Pictures, Step
+from gencaps.model import CapsuleModel, Labelling, Losses, PictureInfo, Pictures, Step
 from gencaps.primitives.noise import Noise
 
 NAMES = ("dark", "middle", "bright")

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from gencaps.abilities import Classified
 from gencaps.data import synthetic
 from gencaps.data.images import ImageSet, Splits
 from gencaps.data.loading import load
@@ -16,7 +17,7 @@ from gencaps.engine.evaluate import pixels
 from gencaps.engine.recipe import make_recipe
 from gencaps.engine.run import Run
 from gencaps.engine.train import Trained
-from gencaps.model import CapsuleModel, Classified, Labelling, Losses, PictureInfo, Pictures, Step
+from gencaps.model import CapsuleModel, Labelling, Losses, PictureInfo, Pictures, Step
 from gencaps.papers.variational.entities import Entities
 from gencaps.primitives.noise import Noise
 from gencaps.reproduce.claims import book

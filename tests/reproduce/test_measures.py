@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from gencaps import data
+from gencaps.abilities import Classified
 from gencaps.data.images import ImageSet, Splits
 from gencaps.engine.evaluate import pixels
 from gencaps.engine.recipe import make_recipe
@@ -20,7 +21,7 @@ from gencaps.figures import grid
 from gencaps.metrics.classification import accuracy
 from gencaps.metrics.neighbors import nearest
 from gencaps.metrics.spreading import predict_labels, spread_labels
-from gencaps.model import CapsuleModel, Classified, Labelling, Losses, PictureInfo, Pictures, Step
+from gencaps.model import CapsuleModel, Labelling, Losses, PictureInfo, Pictures, Step
 from gencaps.primitives.noise import Noise
 from gencaps.reproduce import subject as subject_module
 from gencaps.reproduce.judge import Judge, as_judge

@@ -53,8 +53,9 @@ def about_here() -> dict[str, Any]:
 
 def about_model(name: str) -> dict[str, Any]:
     """Gathers what a model is, what it can do and how its run went."""
+    from gencaps.abilities import abilities
     from gencaps.engine.pretrained import from_pretrained, run_of
-    from gencaps.model import abilities, count_parameters
+    from gencaps.model import count_parameters
 
     model, run = from_pretrained(name), run_of(name)
     facts: dict[str, Any] = {

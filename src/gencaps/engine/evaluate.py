@@ -9,11 +9,12 @@ import torch
 from jaxtyping import Float, Int, Integer
 from torch import Tensor
 
+from gencaps.abilities import Classifies, Reconstructs
 from gencaps.data.batches import iterate
 from gencaps.data.images import ImageSet
 from gencaps.errors import GencapsError
 from gencaps.metrics.classification import accuracy, attribute_accuracy, confusion
-from gencaps.model import CapsuleModel, Classifies, Reconstructs
+from gencaps.model import CapsuleModel
 
 
 class Evaluation(NamedTuple):

@@ -9,8 +9,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from gencaps.abilities import Turns
 from gencaps.errors import GencapsError
-from gencaps.model import CapsuleModel, Turns
+from gencaps.model import CapsuleModel
 
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 

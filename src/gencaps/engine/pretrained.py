@@ -14,11 +14,12 @@ from safetensors.torch import save
 from torch import Tensor
 
 from gencaps import __version__
+from gencaps.abilities import abilities
 from gencaps.engine.config import plain, read
 from gencaps.engine.run import Run, resume_command
 from gencaps.errors import GencapsError, nearest
 from gencaps.files import write_atomically
-from gencaps.model import CapsuleModel, PictureInfo, abilities, count_parameters
+from gencaps.model import CapsuleModel, PictureInfo, count_parameters
 from gencaps.systems import config_type, model_type
 
 FORMAT = 1

@@ -9,13 +9,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gencaps.abilities import Encodes
 from gencaps.data.batches import iterate
 from gencaps.data.images import ImageSet, Splits
 from gencaps.data.splits import permutation
 from gencaps.engine.evaluate import pixels
 from gencaps.errors import GencapsError
 from gencaps.metrics.probe import LinearProbe
-from gencaps.model import Encodes
 
 BATCH = 1000
 Features = Callable[[Any, Tensor], Tensor]

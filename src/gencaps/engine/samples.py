@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from gencaps.abilities import Generates, Reconstructs, Samples
 from gencaps.data.images import Splits
 from gencaps.engine.evaluate import pixels
 from gencaps.engine.log import RunLog
 from gencaps.engine.run import Run
 from gencaps.figures import grid, save_picture
-from gencaps.model import CapsuleModel, Generates, Reconstructs, Samples
+from gencaps.model import CapsuleModel
 from gencaps.primitives.noise import Noise, mix_seed
 
 ROWS, COLUMNS = 10, 10

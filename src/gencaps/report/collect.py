@@ -7,12 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gencaps.abilities import Generates, Interpolates, Reconstructs, Samples
 from gencaps.baselines.pixel_svm import PixelSVM
 from gencaps.data.images import ImageSet, Splits
 from gencaps.engine.evaluate import Evaluation, pixels
 from gencaps.engine.run import Run
 from gencaps.engine.samples import attribute_grid, class_grid
-from gencaps.model import CapsuleModel, Generates, Interpolates, Reconstructs, Samples, count_parameters
+from gencaps.model import CapsuleModel, count_parameters
 from gencaps.primitives.noise import Noise, mix_seed
 from gencaps.report.content import Hard, ReportContent
 

@@ -10,11 +10,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gencaps.abilities import Generates, Samples
 from gencaps.data.images import Splits
 from gencaps.engine.run import Run
 from gencaps.engine.train import Trained
 from gencaps.errors import GencapsError
-from gencaps.model import CapsuleModel, Generates, Labelling, Samples
+from gencaps.model import CapsuleModel, Labelling
 from gencaps.primitives.noise import Noise, mix_seed
 from gencaps.reproduce.judge import Judge
 

@@ -15,9 +15,10 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 from torch import Tensor
 
+from gencaps.abilities import Dials, Draws, Explained, Turns
 from gencaps.api import Capsules, Classification, Painted
 from gencaps.figures import gif, to_bytes
-from gencaps.model import Dials, Draws, Explained, Turns, count_parameters
+from gencaps.model import count_parameters
 from gencaps.service.whole import PNG as SIGNATURE
 
 JSON, PNG, GIF = "application/json", "image/png", "image/gif"

@@ -56,7 +56,7 @@ class Batcher:
     several were done together are as many waited for again, at most ``wait_s``.
 
     Args:
-        model: whatever has the methods of the protocols in ``gencaps.model``.
+        model: whatever has the methods of the protocols in ``gencaps.abilities``.
         elsewhere: does what would hold the others up.
     """
 

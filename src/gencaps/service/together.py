@@ -9,10 +9,10 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
+from gencaps.abilities import ABILITIES
 from gencaps.api import Capsules
 from gencaps.data.arrays import Given
 from gencaps.data.pictures import to_tensor
-from gencaps.model import ABILITIES
 from gencaps.service.batching import Batcher, Ticket
 
 WORK = (*(set(ABILITIES) - {"explore", "refine"}), "doubt", "dials", "moved", "strongest")

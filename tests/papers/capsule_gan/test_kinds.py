@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 import torch
 
+from gencaps.abilities import abilities
 from gencaps.api import Capsules
 from gencaps.engine.pretrained import from_pretrained, save_pretrained, sketch
 from gencaps.errors import GencapsError
-from gencaps.model import PictureInfo, abilities
+from gencaps.model import PictureInfo
 from gencaps.papers.capsule_gan.bigan import CapsuleBiGAN
 from gencaps.papers.capsule_gan.conditional import ConditionalCapsuleGAN
 from gencaps.papers.capsule_gan.config import CapsuleGANConfig

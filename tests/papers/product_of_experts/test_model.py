@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from gencaps.abilities import abilities
 from gencaps.engine.recipe import make_recipe
-from gencaps.model import Step, abilities
+from gencaps.model import Step
 from gencaps.papers.product_of_experts.config import ProductOfExpertsConfig
 from gencaps.papers.product_of_experts.model import ProductOfExperts
 from gencaps.primitives.noise import Noise

@@ -7,8 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gencaps.abilities import abilities
 from gencaps.errors import GencapsError
-from gencaps.model import PictureInfo, Step, abilities
+from gencaps.model import PictureInfo, Step
 from gencaps.papers.variational.config import VariationalConfig
 from gencaps.papers.variational.entities import keep
 from gencaps.papers.variational.model import VariationalCapsules

@@ -8,9 +8,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from gencaps.abilities import Classified
 from gencaps.baselines.capsnet.config import CapsNetConfig
 from gencaps.errors import GencapsError
-from gencaps.model import CapsuleModel, Classified, Labelling, Losses, PictureInfo, Pictures, Step, averaged
+from gencaps.model import CapsuleModel, Labelling, Losses, PictureInfo, Pictures, Step, averaged
 from gencaps.primitives.layers import DenseCapsules, PrimaryCapsules
 from gencaps.primitives.likelihoods import half_squared_error
 from gencaps.primitives.losses import length_margin_loss

@@ -6,8 +6,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from gencaps.abilities import Classified
 from gencaps.baselines.resnet.config import ResNetConfig
-from gencaps.model import CapsuleModel, Classified, Labelling, Losses, PictureInfo, Pictures, Step, averaged
+from gencaps.model import CapsuleModel, Labelling, Losses, PictureInfo, Pictures, Step, averaged
 
 
 def _convolution(channels: int, width: int, stride: int = 1) -> nn.Sequential:

@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor
 
-from gencaps.model import Explained, Parsed, Pictures
+from gencaps.abilities import Explained, Parsed
+from gencaps.model import Pictures
 from gencaps.papers.probabilistic.abilities import Abilities, Encoded
 from gencaps.papers.probabilistic.capsules import Capsules, Poses, Presences
 from gencaps.papers.probabilistic.generative import hard

@@ -8,19 +8,9 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
+from gencaps.abilities import Dials
 from gencaps.errors import GencapsError
-from gencaps.model import (
-    CapsuleModel,
-    Dials,
-    Labelling,
-    Losses,
-    PictureInfo,
-    Pictures,
-    Player,
-    Stage,
-    Step,
-    averaged,
-)
+from gencaps.model import CapsuleModel, Labelling, Losses, PictureInfo, Pictures, Player, Stage, Step, averaged
 from gencaps.papers.product_of_experts.autoencoder import TiedAutoencoder
 from gencaps.papers.product_of_experts.config import ProductOfExpertsConfig
 from gencaps.papers.product_of_experts.domain import Domain, alone, check_domain, into_half

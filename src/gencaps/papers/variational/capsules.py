@@ -9,7 +9,8 @@ from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 from torch.nn import functional as F
 
-from gencaps.model import CapsuleModel, Classified, Dials, Labelling, PictureInfo, Pictures
+from gencaps.abilities import Classified, Dials
+from gencaps.model import CapsuleModel, Labelling, PictureInfo, Pictures
 from gencaps.papers.variational.build import make_decoder, make_encoder
 from gencaps.papers.variational.config import VariationalConfig
 from gencaps.papers.variational.entities import Active, Entities, changed, keep

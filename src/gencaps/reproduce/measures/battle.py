@@ -6,10 +6,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gencaps.abilities import Scores
 from gencaps.engine.evaluate import pixels
 from gencaps.errors import GencapsError
 from gencaps.metrics.adversarial import generative_adversarial_metric
-from gencaps.model import CapsuleModel, Scores
+from gencaps.model import CapsuleModel
 from gencaps.reproduce.subject import BATCH, Measured, Subject, sample
 
 SAMPLES = 10_000

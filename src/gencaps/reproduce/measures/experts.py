@@ -7,12 +7,13 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
+from gencaps.abilities import Draws
 from gencaps.engine.evaluate import evaluate
 from gencaps.errors import GencapsError
 from gencaps.figures import grid
 from gencaps.metrics.generation import specialisation, sure_share
 from gencaps.metrics.pca import PCA
-from gencaps.model import CapsuleModel, Draws
+from gencaps.model import CapsuleModel
 from gencaps.primitives.noise import Noise
 from gencaps.reproduce.measures.probes import UNITS, flat
 from gencaps.reproduce.subject import Measured, Subject

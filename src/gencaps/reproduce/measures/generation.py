@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gencaps.abilities import Generates
 from gencaps.errors import GencapsError
 from gencaps.metrics.effnet import effnet_features
 from gencaps.metrics.frechet import frechet_distance
 from gencaps.metrics.generation import rarest_share, read_as_asked, spread, sure_share
 from gencaps.metrics.kernel_distance import kernel_distance
 from gencaps.metrics.manifold import manifold_scores
-from gencaps.model import Generates
 from gencaps.reproduce.subject import Measured, Subject, generate, sample
 
 EACH, ALL = 1000, 10_000
