@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from gencaps.metrics.neighbors import nearest
+from gencaps.metrics.neighbors import merged, nearest
 from gencaps.metrics.spreading import predict_labels, spread_labels
+from gencaps.primitives.noise import Noise
 from tests.helpers import refused
 
 
@@ -161,10 +162,22 @@ def test_spreading_refuses_what_it_cannot_use() -> None:
     refused(lambda: spread_labels(x, y.clamp(max=-1), 2), "no point has a label")
     refused(lambda: spread_labels(x, y * 3, 2), "-3", "3", "-1")
     refused(lambda: spread_labels(x, y, 1), "0", "1 classes")
-    refused(lambda: spread_labels(x, y, 2, neighbors=9), "9 neighbors", "8")
+    refused(lambda: spread_labels(x, y, 2, neighbors=9), "9 neighbours", "8")
     refused(lambda: spread_labels(x, y, 2, alpha=1.0), "alpha is 1.0")
     refused(lambda: spread_labels(x * torch.nan, y, 2), "not finite")
     refused(lambda: spread_labels(x[:0], y[:0], 2), "0 samples")
     found = spread_labels(x, y, 2)
     refused(lambda: predict_labels(found, x, y, torch.zeros(3, 2)), "same network")
     refused(lambda: predict_labels(found, x, y, torch.zeros(0, 1)), "0 samples")
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_the_nearest_of_two_sets_are_those_of_each_put_together(k: int) -> None:
+    noise = Noise(3)
+    a, b, queries = noise.normal(k, 2), noise.normal(30, 2), noise.normal(20, 2)
+    b[4:7] = a[0]  # as far as each other: the lower index first
+    queries[:3] = a[0]
+    found = merged(nearest(queries, a, k), nearest(queries, b, k), len(a), k)
+    wanted = nearest(queries, torch.cat([a, b]), k)
+    assert torch.equal(found.ids, wanted.ids)
+    assert torch.equal(found.sq_distance, wanted.sq_distance)

@@ -220,8 +220,8 @@ def test_labels_spread_within_clusters() -> None:
     x, others = torch.cat([row[:1], row[:1] + 50]), torch.cat([row[1:], row[1:] + 50])
     near = torch.linspace(0.1, 0.9, 9)[:, None]
     new, truth = torch.cat([near, near + 50]), torch.arange(2).repeat_interleave(9)
-    assert spreading.error(x, torch.tensor([0, 1]), new, truth, 2, among(others, new)) == 0
-    assert spreading.error(x, torch.tensor([1, 0]), new, truth, 2, among(others, new)) == 1
+    assert spreading.errors(x, torch.tensor([0, 1]), new, truth, 2, among(others, new)).together == 0
+    assert spreading.errors(x, torch.tensor([1, 0]), new, truth, 2, among(others, new)).together == 1
 
 
 @pytest.mark.parametrize("labelled", [4, 40])
@@ -233,8 +233,17 @@ def test_what_is_known_of_generated_pictures_is_used_again(labelled: int) -> Non
     y, truth = torch.arange(labelled) % 3, torch.arange(300) % 3
     points, known = torch.cat([x, others]), torch.cat([y, torch.full((200,), -1)])
     told = predict_labels(spread_labels(points, known, 3), points, known, new)
-    found = spreading.error(x, y, new, truth, 3, among(others, new))
-    assert found == pytest.approx(1 - accuracy(told.labels, truth))
+    few = min(7, labelled)
+    alone = predict_labels(spread_labels(x, y, 3, neighbors=few), x, y, new, neighbors=few)
+    found = spreading.errors(x, y, new, truth, 3, among(others, new))
+    assert found.together == pytest.approx(1 - accuracy(told.labels, truth))
+    assert found.alone == pytest.approx(1 - accuracy(alone.labels, truth))
+
+
+def test_generated_pictures_that_are_not_finite_are_refused() -> None:
+    made = Noise(0).normal(60, 3)
+    made[3] = torch.nan
+    refused(lambda: among(made, made[:5]), "not finite")
 
 
 def test_labelled_pictures_are_the_same_for_every_model() -> None:

@@ -11,6 +11,8 @@ import pytest
 import torch
 from PIL import Image
 
+from gencaps.engine.recipe import make_recipe
+from gencaps.engine.run import Run
 from gencaps.reproduce import run as run_module
 from gencaps.reproduce.claims import Book, book
 from gencaps.reproduce.measures import FIGURES
@@ -144,6 +146,22 @@ def test_claims_of_the_same_models_share_a_measurement(done: Done) -> None:
 def test_verdicts_are_those_of_the_claims(done: Done) -> None:
     found = {name: (stored(done, name)["met"], stored(done, name)["state"]) for name in ("rival", "easy", "hard")}
     assert found == {"rival": (None, "met"), "easy": (True, "met"), "hard": (False, "missed")}
+
+
+def test_a_result_says_where_its_models_were_trained_and_where_it_was_measured(tmp_path: Path) -> None:
+    bench = Bench(book(), device="cpu")
+    runs = []
+    for seed, device in enumerate(["NVIDIA X", "NVIDIA Y"]):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        made = {"device": device, "torch": "1.0", "commit": "abc"}
+        (folder / "facts.json").write_text(json.dumps({"environment": made}))
+        runs.append(Run(folder, make_recipe("variational")))
+    found = run_module._machine(bench, runs)
+    assert (found["device"], found["torch"], found["commit"]) == ("NVIDIA X", "1.0", "abc")
+    here, there = sorted(found["notes"])
+    assert here.startswith("measured on CPU")
+    assert there == "some of the models were trained on NVIDIA Y with torch 1.0, commit abc"
 
 
 def test_a_result_says_how_it_came_about(done: Done) -> None:

@@ -110,13 +110,13 @@ class Training:
         self.resumed = resumed
         if resumed is not None:
             self._restore(resumed)
-        self.records = self.config.record and can_record(fabric)
-        """Whether steps are recorded and replayed, where the model allows it."""
+        steady = all(self.model.steady(stage.name) for stage in self.model.stages())
+        self.records = self.config.record and can_record(fabric) and steady
+        """Whether steps are recorded and replayed."""
         self.recorded: RecordedStep | None = None
         self.augment = torch.compile(augment) if self.config.compile else augment
         if self.config.compile:
-            steady = all(self.model.steady(stage.name) for stage in self.model.stages())
-            compile_methods(self.model, recorded=self.records and steady)
+            compile_methods(self.model, recorded=self.records)
         self.wrapped = fabric.setup_module(self.model)
         self.saved_s = self.looked_s = time.monotonic()
         self.said: tuple[str, ...] = ()
@@ -199,7 +199,7 @@ class Training:
         """Lets each player move once on a batch of bytes; all that is random follows from where training stands."""
         at = self.position
         seed = mix_seed(self.seed, at.stage, at.epoch, at.step)
-        if self.recorded is None and self.records and self.model.steady(stage.name):
+        if self.recorded is None and self.records:
             self.recorded = self.record_step(stage, team, x, y)
         torch.manual_seed(seed)  # dropout and the like draw from torch's own generator
         if self.recorded is not None:

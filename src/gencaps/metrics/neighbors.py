@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from gencaps.errors import GencapsError
+from gencaps.metrics.checks import refuse_unusable
 
 BYTES = 2**28
 """Memory that a part of a distance matrix may take."""
@@ -38,6 +39,9 @@ def nearest(queries: Float[Tensor, "queries features"], points: Float[Tensor, "p
     """
     if not 1 <= k <= len(points):
         raise GencapsError(f"{k} neighbours asked for among {len(points)} points; give 1 to {len(points)}")
+    refuse_unusable(points, "the points")
+    if queries is not points:
+        refuse_unusable(queries, "the points whose neighbours are asked for")
     queries, points = _at_least_float32(queries.to(points.device)), _at_least_float32(points)
     # TF32 and bfloat16 round too much to be sure of anything, and accelerators do float64 fast enough
     if points.device.type != "cpu" or torch.get_float32_matmul_precision() != "highest":

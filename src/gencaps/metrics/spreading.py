@@ -54,7 +54,9 @@ def spread_labels(
         iterations: rounds at most.
         tolerance: stops when a round changes all distributions together by less.
     """
-    _refuse(x, y, classes, neighbors, alpha)
+    refuse_shape(x, "n features", "the features of the points")
+    refuse_unusable(x, "the points")
+    _refuse(y, len(x), classes, alpha)  # before the long search
     ids = nearest(x, x, neighbors).ids
     return spread_over(ids, y, classes, alpha=alpha, iterations=iterations, tolerance=tolerance)
 
@@ -69,6 +71,7 @@ def spread_over(
     tolerance: float = 1e-3,
 ) -> Spread:
     """Spreads labels over a graph that is known: ``ids`` are the nearest points of each, itself the first."""
+    _refuse(y, len(ids), classes, alpha)
     y = y.to(ids.device)
     graph = _graph(ids)
     given = F.one_hot(y.clamp(min=0).long(), classes).double() * (y >= 0)[:, None]
@@ -97,7 +100,6 @@ def predict_labels(
         neighbors: nearest points asked, as many as in the spreading.
     """
     refuse_unlike(x, new)
-    refuse_unusable(new, "the new points")
     return predict_from(spread, nearest(new, x, neighbors).ids, y)
 
 
@@ -133,19 +135,15 @@ def _likeliest(distributions: Float[Tensor, "n classes"], y: Int[Tensor, "n_labe
     return distributions.argmax(1).where(reached, y[y >= 0].min().to(distributions.device).long())
 
 
-def _refuse(x: Tensor, y: Tensor, classes: int, neighbors: int, alpha: float) -> None:
-    refuse_shape(x, "n features", "the features of the points")
+def _refuse(y: Tensor, points: int, classes: int, alpha: float) -> None:
     refuse_shape(y, "n", "the labels of the points")
     refuse_fractions(y, "the labels of the points")
-    refuse_unusable(x, "the points")
-    if len(x) != len(y):
-        raise GencapsError(f"{len(x)} points have {len(y)} labels; give one each, -1 for none")
+    if points != len(y):
+        raise GencapsError(f"{points} points have {len(y)} labels; give one each, -1 for none")
     low, high = int(y.min()), int(y.max())
     if low < UNLABELLED or high >= classes:
         raise GencapsError(f"labels run from {low} to {high}; with {classes} classes give -1 (none) to {classes - 1}")
     if high < 0:
         raise GencapsError("no point has a label, so there is nothing to spread; give at least one")
-    if not 1 <= neighbors <= len(x):
-        raise GencapsError(f"{neighbors} neighbors asked for among {len(x)} points; give 1 to {len(x)}")
     if not 0 < alpha < 1:
         raise GencapsError(f"alpha is {alpha}; give a share between 0 and 1, neither included")

@@ -141,11 +141,13 @@ def _run_group(group: list[Claim], bench: Bench, seeds: int | None, say: Callabl
     most = min(run.seeds for run in runs)
     wanted = 1 if bench.smoke or group[0].kind == "figure" else seeds or most
     found: list[Measured] = []
+    made: list[Run] = []
     seconds = 0.0
     subject = None
     for seed in range(wanted):
         say(f"{' and '.join(run.name for run in runs)}, seed {seed} ({seed + 1} of {wanted})")
         trained = tuple(bench.train(run, seed) for run in runs)
+        made += [one.run for one in trained]
         seconds += sum(training_seconds(one.run) for one in trained)
         subject = Subject(trained, seed, bench.judge, bench.smoke)
         started_s = time.perf_counter()
@@ -154,7 +156,7 @@ def _run_group(group: list[Claim], bench: Bench, seeds: int | None, say: Callabl
             found.append(MEASURES[group[0].measure_name](subject))
         seconds += time.perf_counter() - started_s
     assert subject is not None
-    facts = {"seeds": wanted, **_machine(bench, subject.run), "seconds": round(seconds, 1)}
+    facts = {"seeds": wanted, **_machine(bench, made), "seconds": round(seconds, 1)}
     for claim in group:
         yield _finish(claim, bench, found, subject, facts, seeds)
 
@@ -199,10 +201,13 @@ def pick(measured: Measured, quantity: str, claim: Claim) -> float:
     return value
 
 
-def _machine(bench: Bench, run: Run) -> dict[str, Any]:
-    """Says where a model was trained, and where it was measured if that is another machine."""
+def _machine(bench: Bench, runs: Sequence[Run]) -> dict[str, Any]:
+    """Says where models were trained, and where they were measured if that is another machine or commit."""
     here = environment(choose_device(bench.device))
-    made = run.facts().get("environment", here)
-    elsewhere = (made["device"], made["torch"]) != (here["device"], here["torch"])
-    notes = [f"measured on {here['device']} with torch {here['torch']}, commit {here['commit']}"] if elsewhere else []
-    return {**{name: made[name] for name in ("device", "torch", "commit")}, "date": here["date"], "notes": notes}
+    told = ("device", "torch", "commit")
+    made = [{name: run.facts().get("environment", here)[name] for name in told} for run in runs]
+    where = "on {device} with torch {torch}, commit {commit}"
+    notes = {f"some of the models were trained {where.format(**each)}" for each in made if each != made[0]}
+    if any(each[name] != here[name] for each in made for name in told):
+        notes.add(f"measured {where.format(**here)}")
+    return {**made[0], "date": here["date"], "notes": notes}

@@ -169,5 +169,13 @@ def test_a_second_teacher_needs_a_painter(name: str) -> None:
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1])
-def test_edits_are_a_share(share: float) -> None:
-    refused(lambda: VariationalConfig(edits=share), f"model.edits is {share}", "0 to 1")
+@pytest.mark.parametrize("name", ["edits", "others"])
+def test_edits_are_shares(name: str, share: float) -> None:
+    refused(lambda: replace(VariationalConfig(), **{name: share}), f"model.{name} is {share}", "0 to 1")
+
+
+@pytest.mark.parametrize("others", [0.0, 1.0])
+def test_a_model_edits_towards_the_next_picture_where_its_settings_say_so(others: float) -> None:
+    model = make(reading_weight=1.0, edits=1.0, others=others)
+    new = model.invent(model.encode(X), Y, model.draw(5, Noise(2)))
+    assert torch.equal(new.active, Y.roll(-1, 0)) == bool(others)

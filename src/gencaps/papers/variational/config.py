@@ -72,8 +72,8 @@ class VariationalConfig:
     told: bool = False
     """Tells the discriminator what a picture is said to show; the paper's is not told."""
     edits: float = 0.0
-    """Share of edits (one entity changed, its capsule drawn from the prior) among the invented pictures that the
-    adversary and the encoder read; the others are new ones from the prior."""
+    """Share of edits (what changes state is drawn from the prior) among the invented pictures that the adversary and
+    the encoder read; the remaining ones are all new, from the prior."""
     others: float = 0.0
     """Share of those edits that change all in which another picture of the batch differs, rather than one entity: more
     is learnt from each, and what goes together in pictures goes together there."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import fmean
 from typing import NamedTuple
 
 import torch
@@ -26,7 +27,7 @@ def semi_supervised(subject: Subject) -> Measured:
     """Gives the test error with n labelled and 50,000 generated pictures, as a share, and that of the n alone.
 
     Raw pixels, scikit-learn's defaults for LabelSpreading with the knn kernel (7 neighbours, alpha 0.2), which
-    ``benchmarks/spreading_choice.py`` found good on training pictures alone, predicted inductively on the test part;
+    ``benchmarks/spreading_choice.py`` found good on MNIST's training pictures, predicted inductively on the test part;
     the mean over ten draws of labelled pictures that do not depend on the model.
     """
     train, test = subject.splits.train, subject.splits.test
@@ -37,14 +38,13 @@ def semi_supervised(subject: Subject) -> Measured:
     unlabelled = Unlabelled(made, nearest(made, made, NEIGHBORS), nearest(new, made, NEIGHBORS))
     values: dict[str, float] = {}
     for n in LABELLED:
-        errors, alone = [], []
+        found = []
         for draw in range(subject.count(DRAWS, 1)):
             chosen = labelled(len(train), n, draw)
             x, y = _flat(train.x[chosen], device), train.y[chosen].to(device)
-            errors.append(error(x, y, new, truth, len(train.names), unlabelled))
-            alone.append(error(x, y, new, truth, len(train.names)))
-        values[f"error-{n}"] = sum(errors) / len(errors)
-        values[f"labelled-only-{n}"] = sum(alone) / len(alone)
+            found.append(errors(x, y, new, truth, len(train.names), unlabelled))
+        values[f"error-{n}"] = fmean(each.together for each in found)
+        values[f"labelled-only-{n}"] = fmean(each.alone for each in found)
         values[f"difference-labelled-only-{n}"] = values[f"error-{n}"] - values[f"labelled-only-{n}"]
     return Measured(values)
 
@@ -65,6 +65,14 @@ def labelled(pictures: int, n: int, draw: int) -> Int[Tensor, "n"]:
     return permutation(pictures, n, draw)[: min(n, pictures // 2)]
 
 
+class Errors(NamedTuple):
+    """Shares of test pictures told wrong."""
+
+    together: float
+    alone: float
+    """By the labelled pictures alone."""
+
+
 class Unlabelled(NamedTuple):
     """Points without labels, and what is known of them."""
 
@@ -75,25 +83,28 @@ class Unlabelled(NamedTuple):
     """The nearest of them to each test picture."""
 
 
-def error(
+def errors(
     x: Float[Tensor, "labelled features"],
     y: Int[Tensor, "labelled"],
     new: Float[Tensor, "test features"],
     truth: Int[Tensor, "test"],
     classes: int,
-    others: Unlabelled | None = None,
-) -> float:
-    """Spreads labels among labelled points and others, and gives the share of test pictures told wrong."""
+    others: Unlabelled,
+) -> Errors:
+    """Gives the share of test pictures told wrong, with labels spread among the labelled points and the others.
+
+    Beside it that of the labelled points alone.
+    """
     n = len(x)
     few = min(NEIGHBORS, n)
-    ids, asked, known = nearest(x, x, few).ids, nearest(new, x, few), y
-    if others is not None:
-        own = merged(nearest(x, x, few), nearest(x, others.points, NEIGHBORS), n, NEIGHBORS)
-        theirs = merged(nearest(others.points, x, few), others.among, n, NEIGHBORS)
-        ids, asked = torch.cat([own.ids, theirs.ids]), merged(asked, others.asked, n, NEIGHBORS)
-        known = torch.cat([y, torch.full((len(others.points),), UNLABELLED, dtype=y.dtype, device=y.device)])
-    told = predict_from(spread_over(ids, known, classes), asked.ids, known)
-    return 1 - accuracy(told.labels, truth)
+    own, asked = nearest(x, x, few), nearest(new, x, few)
+    alone = predict_from(spread_over(own.ids, y, classes), asked.ids, y)
+    own = merged(own, nearest(x, others.points, NEIGHBORS), n, NEIGHBORS)
+    theirs = merged(nearest(others.points, x, few), others.among, n, NEIGHBORS)
+    known = torch.cat([y, torch.full((len(others.points),), UNLABELLED, dtype=y.dtype, device=y.device)])
+    spread = spread_over(torch.cat([own.ids, theirs.ids]), known, classes)
+    told = predict_from(spread, merged(asked, others.asked, n, NEIGHBORS).ids, known)
+    return Errors(1 - accuracy(told.labels, truth), 1 - accuracy(alone.labels, truth))
 
 
 def _flat(x: Tensor, device: torch.device) -> Float[Tensor, "n features"]:
