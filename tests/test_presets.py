@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import runpy
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -10,6 +14,7 @@ from gencaps.engine.pretrained import build
 from gencaps.engine.recipe import make_recipe, presets
 from gencaps.model import PictureInfo, Step
 from gencaps.primitives.noise import Noise
+from gencaps.reproduce.training import overrides
 from gencaps.systems import SYSTEMS
 
 EVERY = [(paper, preset) for paper in SYSTEMS for preset in presets(paper)]
@@ -40,3 +45,14 @@ def test_preset_builds_a_model_with_a_finite_loss(paper: str, preset: str) -> No
 def test_every_paper_has_a_small_preset_which_is_the_default() -> None:
     for paper in SYSTEMS:
         assert make_recipe(paper) == make_recipe(paper, preset="small")
+
+
+def test_the_ablation_ends_at_the_preset_best() -> None:
+    place = Path(__file__).parents[1] / "benchmarks" / "ablation.py"
+    ablation = runpy.run_path(str(place))
+    last = make_recipe(
+        "variational", preset="paper", overrides=overrides(ablation["settings_of"](ablation["KEPT"] - 1))
+    )
+    best = make_recipe("variational", preset="best")
+    assert last.model == best.model
+    assert replace(last.train, samples_every=best.train.samples_every) == best.train
