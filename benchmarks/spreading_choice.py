@@ -25,6 +25,7 @@ from gencaps.engine.train import load_splits
 from gencaps.metrics.classification import accuracy
 from gencaps.metrics.neighbors import nearest
 from gencaps.metrics.spreading import UNLABELLED, predict_from, spread_over
+from gencaps.reproduce.measures.probes import flat
 from gencaps.reproduce.measures.spreading import LABELLED
 
 NEIGHBORS, ALPHAS = (3, 5, 7, 10, 15, 25), (0.01, 0.2, 0.8)
@@ -46,7 +47,7 @@ def errors(x: torch.Tensor, y: torch.Tensor, new: torch.Tensor, truth: torch.Ten
 def measure(train: ImageSet, unlabelled: int, held: int, device: str) -> list[dict[str, Any]]:
     """Tries all settings for each number of labelled pictures."""
     order = permutation(len(train), 0, 0)
-    x, y = train.x[order].to(device).flatten(1).float().div(255), train.y[order].to(device)
+    x, y = flat(train.x[order], torch.device(device)), train.y[order].to(device)
     new, truth, x, y = x[:held], y[:held], x[held:], y[held:]
     others = x[LABELLED[-1] : LABELLED[-1] + unlabelled]
     rows = []

@@ -8,7 +8,7 @@ from PIL import Image
 from torch import Tensor
 
 from gencaps.abilities import Draws
-from gencaps.engine.evaluate import evaluate
+from gencaps.engine.evaluate import evaluate, pixels
 from gencaps.errors import GencapsError
 from gencaps.figures import grid
 from gencaps.metrics.generation import specialisation, sure_share
@@ -49,7 +49,7 @@ def _samples(subject: Subject, domain: str) -> Measured:
     seen = judge.look(made.flatten(0, 1))
     special = specialisation(seen.label.unflatten(0, made.shape[:2]).T, len(splits.test.names))
     usual = splits.train.x.float().mean().item() / 255
-    real = splits.test.x.float().div(255)
+    real = pixels(splits.test.x)
     values = {
         "negatives_percent": 100 * negatives(made.flatten(0, 1), usual),
         "judge_sure_percent": 100 * sure_share(seen.presence),

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from gencaps.abilities import Generates
+from gencaps.engine.evaluate import pixels
 from gencaps.errors import GencapsError
 from gencaps.metrics.effnet import effnet_features
 from gencaps.metrics.frechet import frechet_distance
@@ -53,6 +54,6 @@ def generation(subject: Subject) -> Measured:
 
 def _kid_effnet(made: Tensor, real: Tensor, device: torch.device) -> dict[str, float]:
     # only a smoke run brings grey pictures here
-    a, b = (effnet_features(x.expand(-1, 3, -1, -1), device=device) for x in (made, real.float().div(255)))
+    a, b = (effnet_features(x.expand(-1, 3, -1, -1), device=device) for x in (made, pixels(real)))
     kid = kernel_distance(a, b)
     return {"kid_effnet": kid.mean, "kid_effnet_low": kid.low, "kid_effnet_high": kid.high}

@@ -14,6 +14,7 @@ from gencaps.data.splits import permutation
 from gencaps.metrics.classification import accuracy
 from gencaps.metrics.neighbors import Neighbors, merged, nearest
 from gencaps.metrics.spreading import UNLABELLED, predict_from, spread_over
+from gencaps.reproduce.measures.probes import flat
 from gencaps.reproduce.subject import Measured, Subject, sample
 
 GENERATED = 50_000
@@ -33,7 +34,7 @@ def semi_supervised(subject: Subject) -> Measured:
     train, test = subject.splits.train, subject.splits.test
     device = subject.model.device
     made = sample(subject.model, subject.count(GENERATED, 60), subject.noise("semi-supervised")).flatten(1)
-    new, truth = _flat(test.x, device), test.y.to(device)
+    new, truth = flat(test.x, device), test.y.to(device)
     # among themselves generated pictures are neighbours whatever is labelled
     unlabelled = Unlabelled(made, nearest(made, made, NEIGHBORS), nearest(new, made, NEIGHBORS))
     values: dict[str, float] = {}
@@ -41,7 +42,7 @@ def semi_supervised(subject: Subject) -> Measured:
         found = []
         for draw in range(subject.count(DRAWS, 1)):
             chosen = labelled(len(train), n, draw)
-            x, y = _flat(train.x[chosen], device), train.y[chosen].to(device)
+            x, y = flat(train.x[chosen], device), train.y[chosen].to(device)
             found.append(errors(x, y, new, truth, len(train.names), unlabelled))
         values[f"error-{n}"] = fmean(each.together for each in found)
         values[f"labelled-only-{n}"] = fmean(each.alone for each in found)
@@ -105,7 +106,3 @@ def errors(
     spread = spread_over(torch.cat([own.ids, theirs.ids]), known, classes)
     told = predict_from(spread, merged(asked, others.asked, n, NEIGHBORS).ids, known)
     return Errors(1 - accuracy(told.labels, truth), 1 - accuracy(alone.labels, truth))
-
-
-def _flat(x: Tensor, device: torch.device) -> Float[Tensor, "n features"]:
-    return x.to(device).flatten(1).float().div(255)
