@@ -40,6 +40,11 @@ def test_overrides_are_typed() -> None:
     }
 
 
+def test_a_word_that_reads_as_a_number_is_still_a_word() -> None:
+    overrides = parse_overrides(["--train.precision", "32"], ("model", "train"))
+    assert make_recipe("variational", overrides=overrides).train.precision == "32"
+
+
 def test_plain_settings_read_back_the_same() -> None:
     config = VariationalConfig(dim=5, widths=(7, 8), strides=(1, 2))
     assert read(VariationalConfig, plain(config), "model") == config
@@ -54,6 +59,7 @@ def test_plain_settings_read_back_the_same() -> None:
         ("train", {"epochs": 1.5}, "train.epochs is 1.5; it must be a whole number"),
         ("train", {"epochs": True}, "train.epochs is True; it must be a whole number"),
         ("train", {"schedule": "one-cycl"}, "train.schedule is 'one-cycl' (did you mean 'one-cycle'?)"),
+        ("train", {"precision": 16}, "train.precision is '16' (did you mean 'bf16'?)"),
         ("train", {"learning_rate": 0}, "train.learning_rate is 0.0; it must be above 0"),
         ("train", {"learning_rate": float("nan")}, "train.learning_rate is nan; it must be a number"),
         ("train", {"compile": "yes please"}, "train.compile is 'yes please'; it must be true or false"),

@@ -84,13 +84,15 @@ def type_name(annotation: Any) -> str:
 
 
 def coerce(value: Any, annotation: Any, where: str) -> Any:
-    """Checks a value against a field's type, widening only int to float and list to tuple."""
+    """Checks a value against a field's type, widening only int to float, list to tuple and a number to a word."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     wrong = GencapsError(f"{where} is {value!r}; it must be {type_name(annotation)}")
     if origin is Literal:
-        if value not in arguments:
+        # YAML reads the word 32 as a number
+        found = next((choice for choice in arguments if value == choice or str(value) == choice), None)
+        if found is None:
             raise GencapsError(f"{where} is '{value}'{nearest(str(value), map(str, arguments))}")
-        return value
+        return found
     if origin in (typing.Union, types.UnionType):
         for choice in arguments:
             try:
