@@ -31,7 +31,7 @@ class AdversarialGame(CapsuleModel):
     discriminator, after ``__init__``, and what the two players minimise.
 
     Args:
-        config: has ``latent``, ``width`` and ``discriminator_rate``.
+        config: has ``latent``, ``width``, ``between`` and ``discriminator_rate``.
         told: numbers that the generator is told beside z.
     """
 
@@ -40,7 +40,9 @@ class AdversarialGame(CapsuleModel):
 
     def __init__(self, config: Any, pictures: PictureInfo, told: int = 0) -> None:
         super().__init__(config, pictures)
-        self.generator = dcgan_generator(config.latent + told, config.width, pictures.channels, pictures.size)
+        self.generator = dcgan_generator(
+            config.latent + told, config.width, pictures.channels, pictures.size, config.between
+        )
 
     def steady(self, stage: str) -> bool:
         """Says that a step is always the same work."""

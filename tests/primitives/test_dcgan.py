@@ -84,6 +84,30 @@ def test_normalisation_stands_where_radford_put_it() -> None:
     assert len(bounded) == len(judged) - 1
 
 
+def test_convolutions_between_keep_the_size_of_every_feature_map() -> None:
+    hidden = ["Conv2d", "BatchNorm2d", "ReLU"]
+    generator = dcgan_generator(4, 2, 1, 32, between=2)
+    assert kinds(generator)[2:] == [
+        *hidden[1:],
+        *hidden * 2,
+        "ConvTranspose2d",
+        *hidden[1:],
+        *hidden * 2,
+        "ConvTranspose2d",
+    ]
+    assert generator(torch.randn(2, 4)).shape == (2, 1, 32, 32)
+    widths = [(m.in_channels, m.out_channels) for m in generator if isinstance(m, nn.Conv2d)]
+    assert widths == [(4, 4)] * 2 + [(2, 2)] * 2
+
+    judged = ["Conv2d", "BatchNorm2d", "LeakyReLU"]
+    discriminator = dcgan_discriminator(2, 1, 32, between=1)
+    assert kinds(discriminator) == ["Conv2d", "LeakyReLU", *judged * 3, "Flatten", "Linear", "Flatten"]
+    layers = [m for m in discriminator if isinstance(m, nn.Conv2d)]
+    shapes = [(m.in_channels, m.out_channels, m.kernel_size[0], m.stride[0]) for m in layers]
+    assert shapes == [(1, 2, 4, 2), (2, 2, 3, 1), (2, 4, 4, 2), (4, 4, 3, 1)]
+    assert discriminator(torch.randn(2, 1, 32, 32)).shape == (2,)
+
+
 def test_first_weights_have_a_spread_of_a_fiftieth() -> None:
     torch.manual_seed(0)
     for network in (dcgan_generator(50, 32, 3, 28), dcgan_discriminator(64, 3, 28)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -10,13 +11,16 @@ from torch import Tensor
 
 from gencaps import data
 from gencaps.data.images import ImageSet, Splits
+from gencaps.engine import recorded
+from gencaps.engine.pretrained import build
 from gencaps.engine.recipe import make_recipe
 from gencaps.engine.run import Run
 from gencaps.engine.train import Trained
-from gencaps.model import Pictures
+from gencaps.model import PictureInfo, Pictures
 from gencaps.primitives.noise import Noise
-from gencaps.reproduce.measures import battle, cost, spreading
-from gencaps.reproduce.subject import Measured
+from gencaps.reproduce.measures import battle, cost, routing, spreading
+from gencaps.reproduce.subject import Measured, Subject
+from tests.engine.test_recorded import Stand
 from tests.helpers import refused
 from tests.reproduce.test_measures import Stub, Tray, look
 
@@ -84,6 +88,61 @@ def test_paired_differences_are_ours_minus_theirs_over_every_n(digits: Splits, m
             "largest_margin_points": 4.0,
         }
     )
+
+
+@pytest.fixture
+def game(digits: Splits) -> Any:
+    """A CapsuleGAN for pictures of 8 pixels' digits at 10, before any training."""
+
+    def make(over: str) -> Subject:
+        splits = data.load("digits", size=10, valid=0.0)
+        small = {"width": 2, "discriminator": 2, "latent": 2, "capsules": 2, "primary_dim": 4, "dim": 3, "over": over}
+        recipe = make_recipe("capsule_gan", overrides={"model": small, "train": {"size": 10}})
+        torch.manual_seed(0)
+        return look(build("capsule_gan", recipe.model, PictureInfo.of(splits.train)).eval(), splits, smoke=True)
+
+    return make
+
+
+def test_literal_routing_to_one_capsule_changes_no_verdict(game: Any) -> None:
+    assert routing.routing(game("outputs")).values == {
+        "share": 1.0, "score_change": 0.0, "verdicts_changed_percent": 0.0,
+    }  # fmt: skip
+
+
+def test_routing_over_inputs_is_set_beside_the_plain_mean_of_votes(game: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = game("inputs")
+    monkeypatch.setattr(routing, "THRESHOLD", 0.0)  # all are called real either way
+    values = routing.routing(subject).values
+    assert values["verdicts_changed_percent"] == 0
+    assert values["score_change"] > 1e-4
+    assert 0.1 < values["share"] < 0.999
+    # with one vote for everything only that one counts: its cosine with the outcome is 1, the others' -1
+    network = subject.model.discriminator
+    network.routed.iterations = 60
+    assert routing.routing(subject).values["share"] < values["share"]
+    network.routed.iterations = 1
+    assert routing.routing(subject).values["share"] == pytest.approx(1)
+    assert routing.routing(subject).values["score_change"] == 0
+
+
+def test_only_a_capsule_network_routes(digits: Splits) -> None:
+    refused(lambda: routing.routing(look(Player(digits.train, 0.9, 0.5), digits)), "stub", "no capsule network")
+
+
+def test_a_recorded_step_is_timed_where_the_recipe_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded, "record", Stand)
+    monkeypatch.setattr(recorded, "warm_up", lambda work: work())
+    monkeypatch.setattr(cost, "can_record", lambda fabric: True)
+    monkeypatch.setattr(Stand, "made", 0)
+    small = {"model": {"width": 2, "discriminator": 2, "latent": 2}, "train": {"batch": 8, "size": 10, "record": True}}
+    splits = data.load("digits", size=10, valid=0.0)
+    stub = Stub(splits.train)
+    trained = Trained(Run(look(stub, splits).run.path, make_recipe("gan", overrides=small)), stub, splits)
+    step = cost.stepper(trained, 8)
+    for players in (("discriminator",), ("discriminator", "generator")) * 2:
+        step(players)
+    assert Stand.made == 3  # one for the turn, two for the whole step, each once
 
 
 def test_a_step_is_timed_for_the_players_named_and_trains_no_trained_model(digits: Splits) -> None:

@@ -210,8 +210,7 @@ def test_a_probe_of_a_model_of_turned_pictures_sees_turned_ones(digits: Splits) 
 
 
 def among(points: Tensor, new: Tensor) -> spreading.Unlabelled:
-    k = spreading.NEIGHBORS
-    return spreading.Unlabelled(points, nearest(points, points, k), nearest(new, points, k))
+    return spreading.Unlabelled(points, nearest(points, points, 9), nearest(new, points, 9))
 
 
 def test_labels_spread_within_clusters() -> None:
@@ -220,8 +219,8 @@ def test_labels_spread_within_clusters() -> None:
     x, others = torch.cat([row[:1], row[:1] + 50]), torch.cat([row[1:], row[1:] + 50])
     near = torch.linspace(0.1, 0.9, 9)[:, None]
     new, truth = torch.cat([near, near + 50]), torch.arange(2).repeat_interleave(9)
-    assert spreading.errors(x, torch.tensor([0, 1]), new, truth, 2, among(others, new)).together == 0
-    assert spreading.errors(x, torch.tensor([1, 0]), new, truth, 2, among(others, new)).together == 1
+    assert spreading.errors(x, torch.tensor([0, 1]), new, truth, 2, among(others, new), 7).together == 0
+    assert spreading.errors(x, torch.tensor([1, 0]), new, truth, 2, among(others, new), 7).together == 1
 
 
 @pytest.mark.parametrize("labelled", [4, 40])
@@ -232,12 +231,11 @@ def test_what_is_known_of_generated_pictures_is_used_again(labelled: int) -> Non
     others[:3] = x[0]
     y, truth = torch.arange(labelled) % 3, torch.arange(300) % 3
     points, known = torch.cat([x, others]), torch.cat([y, torch.full((200,), -1)])
-    told = predict_labels(spread_labels(points, known, 3), points, known, new)
-    few = min(7, labelled)
-    alone = predict_labels(spread_labels(x, y, 3, neighbors=few), x, y, new, neighbors=few)
-    found = spreading.errors(x, y, new, truth, 3, among(others, new))
+    spread = spread_labels(points, known, 3, neighbors=6, alpha=spreading.ALPHA)
+    told = predict_labels(spread, points, known, new, neighbors=6)
+    found = spreading.errors(x, y, new, truth, 3, among(others, new), 6)
     assert found.together == pytest.approx(1 - accuracy(told.labels, truth))
-    assert found.alone == pytest.approx(1 - accuracy(alone.labels, truth))
+    assert found.alone == pytest.approx(1 - accuracy(y[torch.cdist(new, x).argmin(1)], truth))
 
 
 def test_generated_pictures_that_are_not_finite_are_refused() -> None:
@@ -257,7 +255,7 @@ def test_labelled_pictures_are_the_same_for_every_model() -> None:
 
 def test_generated_pictures_help_or_do_not(digits: Splits, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spreading, "GENERATED", 500)
-    monkeypatch.setattr(spreading, "LABELLED", (30,))
+    monkeypatch.setattr(spreading, "LABELLED", {30: 7})
     monkeypatch.setattr(spreading, "DRAWS", 2)
     found = spreading.semi_supervised(look(Tray(digits.train), digits)).values
     assert found.keys() == {"error-30", "labelled-only-30", "difference-labelled-only-30"}
@@ -303,6 +301,29 @@ def test_a_model_that_is_not_asked_is_judged_by_what_it_likes(
     assert sum(model.asked) == 300
     assert not {"read_as_asked_percent", "spread"} & found.keys()
     assert found["precision"] > 0.5
+
+
+class Mirror(Stub):
+    """Paints what it sees, darker, or always the first picture that it sees."""
+
+    def __init__(self, images: ImageSet, light: float, first: bool = False) -> None:
+        super().__init__(images)
+        self.light, self.first = light, first
+
+    def reconstruct(self, x: Pictures, noise: Noise | None = None) -> Pictures:
+        return self.light * (x[:1].expand_as(x) if self.first else x)
+
+
+def test_pictures_painted_again_are_read_and_compared(digits: Splits, judge: Judge) -> None:
+    mirrors = (Mirror(digits.train, 1.0), Mirror(digits.train, 0.9), Mirror(digits.train, 1.0, first=True))
+    same, dark, one = (generation.rebuilt(look(mirror, digits, judge)) for mirror in mirrors)
+    assert same.values["mse"] == 0
+    assert same.values["read_percent"] == pytest.approx(100 * judge.accuracy)
+    assert same.notes == (judge.note,)
+    squares = (digits.test.x.double() / 255).square().mean().item()
+    assert dark.values["mse"] == pytest.approx(0.01 * squares, rel=1e-4)
+    assert one.values["read_percent"] < 30
+    refused(lambda: generation.rebuilt(look(Tray(digits.train), digits, judge)), "stub", "paint a picture again")
 
 
 def test_scores_are_fixed_by_the_seed(digits: Splits, judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ Kind = Literal["value", "figure", "cited"]
 Direction = Literal["up", "down", "within"]
 ROOMS = ("variational", "capsule_gan", "probabilistic", "product_of_experts")
 """The papers, by the names of their rooms: an id begins with one."""
-DEALT = ("published", "published_sd", "target", "against", "measure")
+DEALT = ("published", "published_sd", "target", "against", "measure", "direction")
 """Fields of a table that may be lists, one entry a column."""
 
 

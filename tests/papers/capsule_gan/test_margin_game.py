@@ -42,6 +42,16 @@ def test_losses_by_hand_from_lengths() -> None:
     assert model.deceive(x, z)["deceive"].tolist() == pytest.approx(short, abs=1e-7)
 
 
+def test_lambda_decides_how_long_a_capsule_is_that_cannot_tell() -> None:
+    """Real and painted alike: the loss is least where m+ - l = lambda (l - m-)."""
+    for down_weight, undecided in ((0.5, 0.95 / 1.5), (1.0, 0.5)):
+        model = make(down_weight=down_weight)
+        lengths = torch.linspace(0, 1, 3001)[:, None]
+        terms = model.margins(lengths, lengths, torch.ones_like(lengths))
+        least = lengths[(terms["real"] + terms["fake"]).argmin()].item()
+        assert least == pytest.approx(undecided, abs=1e-3)
+
+
 class Toy(nn.Module):
     """One weight: as a discriminator a capsule of one number, w x; as a generator the logit w z."""
 

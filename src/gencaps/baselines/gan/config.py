@@ -17,6 +17,8 @@ class GANConfig:
     """Channels of the generator's last hidden layer; each before has twice as many."""
     discriminator: int = 64
     """Channels of the discriminator's first layer; each after has twice as many."""
+    between: int = 0
+    """3 x 3 convolutions of both players after each layer that changes the size."""
     spectral: bool = False
     """Holds the spectral norm of the discriminator's layers at 1, instead of batch normalisation."""
     discriminator_rate: float = 1.0
@@ -24,5 +26,6 @@ class GANConfig:
 
     def __post_init__(self) -> None:
         refuse_below(self, 1, "latent", "width", "discriminator")
+        refuse_below(self, 0, "between")
         if self.discriminator_rate <= 0:
             raise GencapsError(f"model.discriminator_rate is {self.discriminator_rate}; it must be above 0")

@@ -25,7 +25,11 @@ class ConvGAN(AdversarialGame):
         super().__init__(config, pictures)
         self.config: GANConfig = config
         self.discriminator = dcgan_discriminator(
-            config.discriminator, pictures.channels, pictures.size, spectral=config.spectral
+            config.discriminator,
+            pictures.channels,
+            pictures.size,
+            spectral=config.spectral,
+            between=config.between,
         )
 
     def logit(self, x: Pictures) -> PerPicture:

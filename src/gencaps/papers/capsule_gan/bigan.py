@@ -61,11 +61,7 @@ class CapsuleBiGAN(MarginGame):
         """
         with torch.no_grad():  # generator and encoder wait while the discriminator moves
             fake, seen = self.paint(z), self.encode(x).z
-        real, wanted = self.lengths(x, seen), self.wanted(z)
-        return {
-            "real": length_margin_loss(real, wanted),
-            "fake": length_margin_loss(self.lengths(fake, z), torch.zeros_like(wanted)),
-        }
+        return self.margins(self.lengths(x, seen), self.lengths(fake, z), self.wanted(z))
 
     def deceive(self, x: Pictures, z: Codes) -> Terms:
         """Gives L_M(D(G(z), z), T = 1) and L_M(D(x, E(x)), T = 0), what generator and encoder minimise.

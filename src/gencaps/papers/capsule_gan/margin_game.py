@@ -50,10 +50,14 @@ class MarginGame(AdversarialGame):
         """
         with torch.no_grad():  # the generator waits while the discriminator moves
             fake = self.paint(z)
-        real, wanted = self.lengths(x), self.wanted(z)
+        return self.margins(self.lengths(x), self.lengths(fake), self.wanted(z))
+
+    def margins(self, real: Lengths, fake: Lengths, wanted: Lengths) -> Terms:
+        """Gives the discriminator's two margin losses, Eq. (2): T as wanted of real pictures, 0 of painted ones."""
+        down = self.config.down_weight
         return {
-            "real": length_margin_loss(real, wanted),
-            "fake": length_margin_loss(self.lengths(fake), torch.zeros_like(wanted)),
+            "real": length_margin_loss(real, wanted, down_weight=down),
+            "fake": length_margin_loss(fake, torch.zeros_like(wanted), down_weight=down),
         }
 
     def deceive(self, x: Pictures, z: Codes) -> Terms:

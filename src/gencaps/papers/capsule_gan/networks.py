@@ -6,7 +6,6 @@ import math
 
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.utils.parametrizations import spectral_norm
 
 from gencaps.model import PictureInfo
 from gencaps.papers.capsule_gan.config import CapsuleGANConfig
@@ -38,8 +37,9 @@ class CapsuleNetwork(nn.Module):
         rounds: rounds of routing.
         over: what the coefficients sum to one over.
         agreement: how a vote is compared with the outcome.
-        spectral: holds the convolutions' spectral norm at 1. Routing stays free: squash bounds what comes out of it,
-            and a length of 0.9 takes votes that add up to 3.
+        spectral: holds the spectral norm of the convolutions before the primary capsules at 1. These and routing stay
+            free: a squash bounds what comes out of each, and short inputs it shortens to nearly nothing.
+        between: 3 x 3 convolutions after each halving before the primary capsules.
         told: numbers that belong to the picture and scale and shift the channels that the primary capsules see.
     """
 
@@ -57,32 +57,37 @@ class CapsuleNetwork(nn.Module):
         agreement: Agreement,
         *,
         spectral: bool = False,
+        between: int = 0,
         told: int = 0,
     ) -> None:
         super().__init__()
         steps = halvings(size) - 1
-        self.body = nn.Sequential(*halving_layers(width, channels, steps, spectral=spectral))
+        self.body = nn.Sequential(*halving_layers(width, channels, steps, spectral=spectral, between=between))
         channels, size = (width << (steps - 1) if steps else channels), size >> steps
         self.told = nn.Linear(told, 2 * channels) if told else None
         self.primary = PrimaryCapsules(channels, capsules, primary_dim, 4, 2, 1)
-        if spectral:
-            spectral_norm(self.primary.conv)
         # over a single output every coefficient is softmax(b) = 1 in every round: further rounds repeat the first
         iterations = 1 if outputs == 1 and over == "outputs" else rounds
         self.routed = DenseCapsules(
             self.primary.count(size, size), primary_dim, outputs, dim, iterations, agreement, over
         )
 
-    def forward(
+    def see(
         self, x: Pictures, told: Float[Tensor, "batch told"] | None = None
-    ) -> Float[Tensor, "batch outputs dim"]:
-        """Gives the output capsules of pictures with values from -1 to 1."""
+    ) -> Float[Tensor, "batch capsules primary_dim"]:
+        """Gives the primary capsules of pictures with values from -1 to 1."""
         maps = self.body(x)
         if self.told is not None:
             scale, shift = self.told(told)[:, :, None, None].chunk(2, 1)
             maps = maps * (1 + scale) + shift
         # routing keeps float32, but the first layers may run in half precision
-        return self.routed(self.primary(maps).float())
+        return self.primary(maps).float()
+
+    def forward(
+        self, x: Pictures, told: Float[Tensor, "batch told"] | None = None
+    ) -> Float[Tensor, "batch outputs dim"]:
+        """Gives the output capsules of pictures with values from -1 to 1."""
+        return self.routed(self.see(x, told))
 
 
 def capsule_network(
@@ -101,6 +106,7 @@ def capsule_network(
         config.over,
         config.agreement,
         spectral=spectral,
+        between=config.between,
         told=told,
     )
 

@@ -16,6 +16,7 @@ from gencaps.reproduce.measures import (
     foreign,
     generation,
     probes,
+    routing,
     scene_figures,
     scenes,
     spreading,
@@ -43,10 +44,12 @@ MEASURES: dict[str, Callable[[Subject], Measured]] = {
     "specialisation": scenes.specialisation,
     "parameters": scenes.parameters,
     "generation": generation.generation,
+    "rebuilt": generation.rebuilt,
     "semi_supervised": spreading.semi_supervised,
     "semi_supervised_paired": spreading.semi_supervised_paired,
     "gam": battle.gam,
     "step_cost": cost.step_cost,
+    "routing": routing.routing,
 }
 FIGURES: dict[str, Callable[[Subject], Image.Image]] = {
     "reconstructions_and_samples": figures.reconstructions_and_samples,

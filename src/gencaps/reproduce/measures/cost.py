@@ -14,6 +14,7 @@ from gencaps.engine.compiled import compile_methods
 from gencaps.engine.devices import make_fabric
 from gencaps.engine.evaluate import pixels
 from gencaps.engine.pretrained import build
+from gencaps.engine.recorded import RecordedStep, can_record
 from gencaps.engine.team import Team, take_step
 from gencaps.engine.train import Trained
 from gencaps.model import PictureInfo, Step
@@ -31,7 +32,8 @@ def step_cost(subject: Subject) -> Measured:
     """Gives how long a training step of the first run's model takes beside one of the second's, at equal batch.
 
     ``ratio`` is of the discriminator's turn, ``whole_ratio`` of a whole step with the generator's. New models of the
-    runs' recipes train on their own pictures, in turn, so that both meet the machine in the same state; medians.
+    runs' recipes train on their own pictures, compiled and recorded as their recipes say, in turn, so that both meet
+    the machine in the same state; medians.
     """
     batch, device = subject.run.recipe.train.batch, subject.model.device
     rounds, steps = subject.count(ROUNDS, 1), subject.count(STEPS, 2)
@@ -60,17 +62,26 @@ def stepper(trained: Trained, batch: int) -> Callable[[Players], None]:
     model = build(recipe.paper, recipe.model, PictureInfo.of(trained.splits.train)).to(device).train()
     if device.type == "cuda":
         model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+    records = recipe.train.record and can_record(fabric)
     if recipe.train.compile:
-        compile_methods(model)
+        compile_methods(model, recorded=records)
     (stage, *_) = model.stages()
     team = Team.of(model, stage, recipe.train, 10**6, fabric)
     wrapped = fabric.setup_module(model)
     pictures = forever(Batches(trained.splits.train, batch, seed=0, device=device))
+    clip, recorded = recipe.train.clip_norm, dict[Players, RecordedStep]()
 
     def step(players: Players) -> None:
         x, y = next(pictures)
         moving = Team(team.players, {name: team.optimizers[name] for name in players}, team.schedules)
-        take_step(fabric, wrapped, moving, pixels(x), y, Step(Noise(0, device)), recipe.train.clip_norm)
+        if not records:
+            take_step(fabric, wrapped, moving, pixels(x), y, Step(Noise(0, device)), clip)
+            return
+        if players not in recorded:
+            recorded[players] = RecordedStep(
+                fabric, wrapped, model, moving, stage.name, lambda x, noise: pixels(x), x, y, clip
+            )
+        recorded[players].take(x, y, 0)
 
     return step
 

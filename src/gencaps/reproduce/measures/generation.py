@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gencaps.abilities import Generates
+from gencaps.abilities import Generates, Reconstructs
 from gencaps.engine.evaluate import pixels
 from gencaps.errors import GencapsError
 from gencaps.metrics.effnet import effnet_features
@@ -13,7 +13,7 @@ from gencaps.metrics.frechet import frechet_distance
 from gencaps.metrics.generation import rarest_share, read_as_asked, spread, sure_share
 from gencaps.metrics.kernel_distance import kernel_distance
 from gencaps.metrics.manifold import manifold_scores
-from gencaps.reproduce.subject import Measured, Subject, generate, sample
+from gencaps.reproduce.subject import BATCH, Measured, Subject, generate, sample
 
 EACH, ALL = 1000, 10_000
 """Pictures of each class where a model paints what it is asked for, and in all where it does not."""
@@ -50,6 +50,19 @@ def generation(subject: Subject) -> Measured:
     if model.pictures.channels == 3 or subject.smoke:
         values |= _kid_effnet(made, test.x[: len(made)], model.device)
     return Measured(values, tuple(notes))
+
+
+@torch.no_grad()
+def rebuilt(subject: Subject) -> Measured:
+    """Reads test pictures that went through a model and back: of what class the judge takes them, and their error."""
+    model, test, judge = subject.model, subject.splits.test, subject.judge()
+    if not isinstance(model, Reconstructs):
+        raise GencapsError(f"a {model.paper} model does not paint a picture again: this claim needs one that does")
+    x = pixels(test.x).to(subject.model.device)
+    again = torch.cat([model.reconstruct(part) for part in x.split(BATCH)])
+    label = judge.look(again).label
+    right = read_as_asked(label, test.y.to(label.device))
+    return Measured({"read_percent": 100 * right, "mse": (again - x).square().mean().item()}, (judge.note,))
 
 
 def _kid_effnet(made: Tensor, real: Tensor, device: torch.device) -> dict[str, float]:
