@@ -12,8 +12,8 @@ from torch import Tensor
 from gencaps.errors import GencapsError, nearest
 
 Backend = Literal["auto", "fused", "plain"]
-DEFAULT = os.environ.get("GENCAPS_ROUTING", "plain")
-"""What is taken where nobody says: the environment's choice, read once. Plain, until the kernels have been measured."""
+DEFAULT = os.environ.get("GENCAPS_ROUTING", "auto")
+"""What is taken where nobody says: the environment's choice, read once."""
 
 
 def can_fuse() -> bool:
@@ -49,7 +49,7 @@ def choose(
 def describe() -> str:
     """Says what does the work here."""
     if DEFAULT == "plain":
-        return "plain torch (GENCAPS_ROUTING=auto takes fused kernels on a GPU)"
+        return "plain torch (GENCAPS_ROUTING=plain)"
     if not can_fuse():
         return "plain torch (Triton is not installed)"
     return "fused kernels" if torch.cuda.is_available() else "plain torch (fused kernels need a GPU)"
