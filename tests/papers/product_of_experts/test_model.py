@@ -20,6 +20,7 @@ from tests.papers.product_of_experts.helpers import algorithm_1, model
 
 STAGES = ("autoencoder", "experts", "back")
 BEST: dict[str, Any] = {"target": "pictures", "alone_weight": 0.5, "alone_noise": 0.5, "moment_weight": 0.1}
+INFERRED: dict[str, Any] = {"target": "capsules", "alone_weight": 1.0, "alone": "inferred", "line": 2}
 
 
 def take_steps(made: ProductOfExperts, x: torch.Tensor, y: torch.Tensor, stage: str, steps: int = 2) -> None:
@@ -39,7 +40,7 @@ def pictures(n: int = 6, channels: int = 1, size: int = 8) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, BEST, {"target": "capsules", "decay": 1e-3}, {"chains": 7, "firing": "sampled"}]
+    "settings", [{}, BEST, INFERRED, {"target": "capsules", "decay": 1e-3}, {"chains": 7, "firing": "sampled"}]
 )
 @pytest.mark.parametrize("stage", STAGES)
 def test_each_stage_moves_its_own_weights_alone(stage: str, settings: dict[str, Any]) -> None:
@@ -65,7 +66,8 @@ class Looks(TorchDispatchMode):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, BEST, {"target": "capsules", "decay": 1e-3}, {"chains": 7, "firing": "sampled", "mixing": 2}]
+    "settings",
+    [{}, BEST, INFERRED, {"target": "capsules", "decay": 1e-3}, {"chains": 7, "firing": "sampled", "mixing": 2}],
 )
 def test_a_step_never_looks_at_a_value_nor_at_how_far_training_is(settings: dict[str, Any]) -> None:
     for name in STAGES:
@@ -238,6 +240,7 @@ def test_abilities() -> None:
         ({"capsules": (0,)}, ("model.capsules", "at least 1")),
         ({"dropout": 1.0}, ("model.dropout is 1.0", "below 1")),
         ({"alone_noise": 1.5}, ("model.alone_noise is 1.5", "share")),
+        ({"alone": "inferred"}, ("model.alone is 'inferred'", "model.line 15")),
         ({"scale": 0.0}, ("model.scale is 0.0", "above 0")),
         ({"mixing": 0}, ("model.mixing is 0",)),
         ({"chains": -1}, ("model.chains is -1",)),

@@ -53,6 +53,9 @@ class ProductOfExpertsConfig:
     """What U learns by: the paper's update rule, or the squared error of capsules, or the error of pictures."""
     alone_weight: float = 0.0
     """Weight of the error of the one capsule that by itself paints a picture best, as each paints when drawn from."""
+    alone: Literal["encoded", "inferred"] = "encoded"
+    """What that capsule paints from: what W made of it, and the best wins; or, with line one less than dim, what it
+    needs by itself, inferred from U and evened out to N(0, I), and each capsule wins as often."""
     alone_noise: float = 0.0
     """Share of noise in that capsule before squashing, 0 to 1: new ones are noise alone, so at 1 a capsule paints the
     mean of its pictures whatever is drawn, at 0 only pictures' own directions are learned."""
@@ -97,6 +100,8 @@ class ProductOfExpertsConfig:
             raise GencapsError(f"model.line is {self.line}; below model.dim, {self.dim}, a capsule keeps a direction")
         if self.line > 0 and len(self.capsules) > 1:
             raise GencapsError("model.line is for one layer of capsules: set it to 0, or stack none")
+        if self.alone == "inferred" and self.line != self.dim - 1:
+            raise GencapsError(f"model.alone is 'inferred', which needs model.line {self.dim - 1}; it is {self.line}")
         if self.alone_weight > 0 and len(self.capsules) > 1:
             raise GencapsError("model.alone_weight is for one layer of capsules: set it to 0, or stack none")
 

@@ -14,6 +14,7 @@ from gencaps.model import CapsuleModel, Labelling, Losses, PictureInfo, Pictures
 from gencaps.papers.product_of_experts.autoencoder import TiedAutoencoder
 from gencaps.papers.product_of_experts.config import ProductOfExpertsConfig
 from gencaps.papers.product_of_experts.domain import Domain, alone, check_domain, into_half
+from gencaps.papers.product_of_experts.factors import Factors
 from gencaps.papers.product_of_experts.layer import ExpertLayer, contrast, mix, up
 from gencaps.papers.product_of_experts.moments import moment_gap
 from gencaps.papers.product_of_experts.painting import back_rule, best_alone, paint_alone
@@ -68,6 +69,7 @@ class ProductOfExperts(CapsuleModel):
             layers.append(ExpertLayer(below, dim, capsules, config.dim, *settings))
             below, dim = capsules, config.dim
         self.layers = nn.ModuleList(layers)
+        self.factors = Factors(config.capsules[0], config.line) if config.alone == "inferred" else None
 
     # --- training
 
@@ -150,7 +152,9 @@ class ProductOfExperts(CapsuleModel):
         return data, model, gap, mixed
 
     def _alone(self, z: Lower, above: Upper, layer: ExpertLayer) -> Upper:
-        """Keeps of each picture's capsules the one that by itself paints it best; the others become zero."""
+        """Keeps of each picture's capsules the one that by itself is to paint it; the others become zero."""
+        if self.factors is not None:
+            return squash_onto(self.factors(z, layer.back, layer.share_alone), self.config.line)
         which = best_alone(z, above, layer.back, layer.share_alone)
         # one_hot would look at the numbers on the host
         place = torch.arange(above.shape[1], device=which.device)
