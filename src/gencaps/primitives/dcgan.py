@@ -1,4 +1,4 @@
-"""The generator and discriminator of deep convolutional GANs, for any size that halves to 4 to 8 pixels."""
+"""The generator and discriminator of deep convolutional GANs, for any size that halves to 4 to 7 pixels."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from torch.nn.utils.parametrizations import spectral_norm
 
 from gencaps.errors import GencapsError
 
-LARGEST_START = 8
-"""Pixels a side of the first feature map, at most."""
+LARGEST_START = 7
+"""Pixels a side of the first feature map, at most: 7 for 28, and 4 for 32 and 64 (Radford et al., 2016)."""
+SMALLEST = 9
+"""Pixels a side of a picture, at least; smaller ones leave nothing to learn."""
 
 
 def halvings(size: int) -> int:
-    """Counts how often a picture's side is halved until at most 8 pixels are left; refuses sides that do not halve."""
+    """Counts how often a picture's side is halved until at most 7 pixels are left; refuses sides that do not halve."""
+    if size < SMALLEST:
+        raise GencapsError(f"pictures of {size} px are too small for a GAN: give --train.size 28 or more")
     count = 0
     while size > LARGEST_START:
         if size % 2:
-            raise GencapsError(f"pictures of {size << count} px cannot be halved down to 4 to 8: give --train.size 32")
+            raise GencapsError(f"pictures of {size << count} px cannot be halved down to 4 to 7: give --train.size 32")
         size, count = size // 2, count + 1
-    if count == 0:
-        raise GencapsError(f"pictures of {size << count} px are too small for a GAN: give --train.size 28 or more")
     return count
 
 
@@ -58,7 +60,7 @@ def _normed(channels: int) -> list[nn.Module]:
 def dcgan_discriminator(
     width: int, channels: int, size: int, *, spectral: bool = False, between: int = 0
 ) -> nn.Sequential:
-    """Builds the mirror image: halved to 4 to 8 pixels with twice the channels each time, then one logit.
+    """Builds the mirror image: halved to 4 to 7 pixels with twice the channels each time, then one logit.
 
     LeakyReLU(0.2), and batch normalisation after every convolution but the first (Radford et al., 2016); with
     ``spectral`` every layer's spectral norm is held at 1 instead (Miyato et al., 2018).

@@ -94,8 +94,8 @@ def test_what_belongs_to_a_picture_scales_and_shifts_what_the_capsules_see() -> 
     assert not torch.allclose(other, discriminator(x(), told))
 
 
-@pytest.mark.parametrize(("size", "capsules"), [(28, 98), (32, 128), (40, 50), (48, 72), (56, 98), (64, 128)])
-def test_sizes_from_28_to_64_that_halve_give_capsules_at_5_to_8_places_a_side(size: int, capsules: int) -> None:
+@pytest.mark.parametrize(("size", "capsules"), [(28, 98), (32, 32), (40, 50), (48, 72), (56, 98), (64, 32)])
+def test_sizes_from_28_to_64_that_halve_give_capsules_at_4_to_7_places_a_side(size: int, capsules: int) -> None:
     model = make(channels=3, size=size).eval()
     assert model.discriminator.routed.weight.shape[1] == capsules  # two kinds
     assert model.score(pictures(2, 3, size)).shape == (2,)

@@ -20,7 +20,7 @@ Pictures = Float[Tensor, "batch channels height width"]
 class CapsuleNetwork(nn.Module):
     """Sees capsules in a picture: convolutions, primary capsules, and output capsules by routing.
 
-    The small CapsNet of (Jaiswal et al., 2018), section 4, for any size that halves to 4 to 8 pixels: the last halving
+    The small CapsNet of (Jaiswal et al., 2018), section 4, for any size that halves to 4 to 7 pixels: the last halving
     makes the primary capsules, the ones before are convolutions.
 
     Note: section 4 gives no sizes. Halving convolutions as the rival's discriminator has them, instead of the 9 x 9
