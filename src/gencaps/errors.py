@@ -25,6 +25,14 @@ def refuse_below(settings: object, least: int, *names: str) -> None:
             raise GencapsError(f"model.{name} is {value}; {what} must be at least {least}")
 
 
+def refuse_up_to_zero(settings: object, *names: str) -> None:
+    """Refuses settings of a model that are not above 0."""
+    for name in names:
+        value = getattr(settings, name)
+        if value <= 0:
+            raise GencapsError(f"model.{name} is {value}; it must be above 0")
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Offers the known word nearest to a mistyped one: `` (did you mean 'epochs'?)``, or all of them if few."""
     known = sorted(known)

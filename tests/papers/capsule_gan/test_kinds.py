@@ -77,6 +77,8 @@ def test_the_api_asks_each_kind_for_what_it_can() -> None:
         *((name, 0) for name in ("latent", "width", "discriminator", "capsules", "primary_dim", "dim", "rounds")),
         ("discriminator_rate", 0.0),
         ("discriminator_rate", -1.0),
+        ("down_weight", 0.0),
+        ("between", -1),
     ],
 )
 def test_impossible_settings_are_refused_by_name(field: str, value: float) -> None:

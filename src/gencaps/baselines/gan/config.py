@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gencaps.errors import GencapsError, refuse_below
+from gencaps.errors import refuse_below, refuse_up_to_zero
 
 
 @dataclass(frozen=True)
@@ -27,5 +27,4 @@ class GANConfig:
     def __post_init__(self) -> None:
         refuse_below(self, 1, "latent", "width", "discriminator")
         refuse_below(self, 0, "between")
-        if self.discriminator_rate <= 0:
-            raise GencapsError(f"model.discriminator_rate is {self.discriminator_rate}; it must be above 0")
+        refuse_up_to_zero(self, "discriminator_rate")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gencaps.errors import GencapsError, refuse_below
+from gencaps.errors import GencapsError, refuse_below, refuse_up_to_zero
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,6 @@ class CapsuleGANConfig:
     def __post_init__(self) -> None:
         refuse_below(self, 1, "latent", "width", "discriminator", "capsules", "primary_dim", "dim", "rounds")
         refuse_below(self, 0, "between")
-        for name in ("discriminator_rate", "down_weight"):
-            if getattr(self, name) <= 0:
-                raise GencapsError(f"model.{name} is {getattr(self, name)}; it must be above 0")
+        refuse_up_to_zero(self, "discriminator_rate", "down_weight")
         if self.conditional and self.bigan:
             raise GencapsError("model.conditional and model.bigan are both true; choose one of them")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gencaps.errors import GencapsError, refuse_below
+from gencaps.errors import GencapsError, refuse_below, refuse_up_to_zero
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,7 @@ class ProductOfExpertsConfig:
             raise GencapsError(f"model.dropout is {self.dropout}; it must be below 1")
         if self.alone_noise > 1:
             raise GencapsError(f"model.alone_noise is {self.alone_noise}; it is a share, from 0 to 1")
-        for name in ("scale", "experts_rate", "back_rate"):
-            if getattr(self, name) <= 0:
-                raise GencapsError(f"model.{name} is {getattr(self, name)}; it must be above 0")
+        refuse_up_to_zero(self, "scale", "experts_rate", "back_rate")
         if self.line >= self.dim:
             raise GencapsError(f"model.line is {self.line}; below model.dim, {self.dim}, a capsule keeps a direction")
         if self.line > 0 and len(self.capsules) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gencaps.errors import GencapsError, refuse_below
+from gencaps.errors import GencapsError, refuse_below, refuse_up_to_zero
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,7 @@ class VariationalConfig:
             )
         if self.painter != "dense" and not self.decoder:
             raise GencapsError(f"model.decoder is empty; a {self.painter} painter needs the channels of its stages")
-        if self.margin <= 0:
-            raise GencapsError(f"model.margin is {self.margin}; it must be above 0")
+        refuse_up_to_zero(self, "margin")
         for name in _WEIGHTS:
             if getattr(self, name) < 0:
                 raise GencapsError(f"model.{name} is {getattr(self, name)}; it must not be negative")
