@@ -1,7 +1,7 @@
 """Chooses the settings of label spreading on training pictures alone, and says what it can reach at best.
 
     python benchmarks/spreading_choice.py mnist cifar10 --out docs/results/spreading_choice.json
-    python benchmarks/spreading_choice.py runs/gan runs/capsule_gan
+    python benchmarks/spreading_choice.py runs/gan runs/capsule_gan --unlabelled 50000
 
 The paper (Jaiswal et al., 2018) does not give them. Held-out training pictures stand in for the test part. For a data
 set, real training pictures stand in for the generated ones; for a run of a GAN, trained with --train.valid 0.1, its own
@@ -28,7 +28,7 @@ from gencaps.metrics.neighbors import nearest
 from gencaps.metrics.spreading import UNLABELLED, predict_from, spread_over
 from gencaps.primitives.noise import Noise
 from gencaps.reproduce.measures.probes import flat
-from gencaps.reproduce.measures.spreading import GENERATED, LABELLED
+from gencaps.reproduce.measures.spreading import LABELLED
 from gencaps.reproduce.subject import sample
 from gencaps.reproduce.training import load_trained
 
@@ -96,7 +96,7 @@ def measure(problem: Problem) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="+", help="data sets, or folders of runs")
-    parser.add_argument("--unlabelled", type=int, help="25,000 real pictures, or 50,000 of a GAN")
+    parser.add_argument("--unlabelled", type=int, default=25_000)
     parser.add_argument("--held", type=int, default=4_000)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -105,9 +105,9 @@ def main() -> None:
     for name in options.what:
         print(name)
         if (Path(name) / "config.yaml").exists():
-            problem = of_run(Path(name), options.unlabelled or GENERATED, device)
+            problem = of_run(Path(name), options.unlabelled, device)
         else:
-            problem = of_data(name, options.unlabelled or 25_000, options.held, device)
+            problem = of_data(name, options.unlabelled, options.held, device)
         found[name] = measure(problem)
     if options.out:
         sizes = {"unlabelled": options.unlabelled, "held": options.held}

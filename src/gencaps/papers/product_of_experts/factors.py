@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from gencaps.papers.product_of_experts.layer import Lower, Upper
-from gencaps.papers.product_of_experts.painting import Back
+from gencaps.papers.product_of_experts.painting import Back, gram
 
 Cost = Float[Tensor, "batch capsules"]
 RIDGE = 0.4
@@ -47,13 +47,13 @@ def see(z: Lower, back: Back, share: float) -> Seen:
     # differences of large numbers: not in half precision, whatever autocast says
     with torch.autocast(z.device.type, enabled=False):
         along = share * torch.einsum("bio,ijod->bjd", z, back)
-        gram = share**2 * torch.einsum("ijod,ijoe->jde", back, back)
-    cost = z.square().sum((1, 2)).unsqueeze(1) - 2 * along[..., 0] + gram[:, 0, 0]
+        squares = share**2 * gram(back)
+    cost = z.square().sum((1, 2)).unsqueeze(1) - 2 * along[..., 0] + squares[:, 0, 0]
     noise = RIDGE * (z - z.mean(0)).square().mean()
     eye = torch.eye(back.shape[-1] - 1, device=z.device, dtype=z.dtype)
     # _ex: no look from the host at whether it worked; the ridge sees to it
-    lower = torch.linalg.cholesky_ex(gram[:, 1:, 1:] + noise * eye).L
-    off = (along[..., 1:] - gram[:, 0, 1:]).permute(1, 2, 0)
+    lower = torch.linalg.cholesky_ex(squares[:, 1:, 1:] + noise * eye).L
+    off = (along[..., 1:] - squares[:, 0, 1:]).permute(1, 2, 0)
     return Seen(cost, torch.cholesky_solve(off, lower).permute(2, 0, 1))
 
 

@@ -37,6 +37,11 @@ def back_rule(z: Lower, x: Upper, back: Back, e: Float[Tensor, "batch caps_in ca
     return phases.sum((1, 2))
 
 
+def gram(back: Back) -> Float[Tensor, "caps_out dim_out dim_out"]:
+    """Gives ``U_j^T U_j`` of each capsule: by it squares of what a capsule paints need no picture of it."""
+    return torch.einsum("ijod,ijoe->jde", back, back)
+
+
 def best_alone(z: Lower, x: Upper, back: Back, share: float) -> Int[Tensor, "batch"]:
     """Finds the capsule that by itself paints each picture best, beside how it paints the others of the batch.
 
@@ -47,8 +52,7 @@ def best_alone(z: Lower, x: Upper, back: Back, share: float) -> Int[Tensor, "bat
     # errors are differences of large numbers: not in half precision, whatever autocast says
     with torch.autocast(z.device.type, enabled=False):
         seen = torch.einsum("bio,ijod,bjd->bj", z, back, x)
-        gram = torch.einsum("ijod,ijoe->jde", back, back)
-        own = torch.einsum("bjd,jde,bje->bj", x, gram, x)
+        own = torch.einsum("bjd,jde,bje->bj", x, gram(back), x)
     error = z.square().sum((1, 2)).unsqueeze(1) + share * (share * own - 2 * seen)
     spread = error.std(0, correction=0).clamp(min=torch.finfo(error.dtype).tiny)
     return ((error - error.mean(0)) / spread).argmin(1)
