@@ -36,6 +36,9 @@ class AdversarialGame(CapsuleModel):
     """
 
     compiled = ("tell_apart", "deceive")
+    # a discriminator follows the generator, and the mean of where it was judges no generator there is: on CIFAR-10 it
+    # took 75 to 97 % of unseen real pictures for painted ones, where the last one was undecided
+    unaveraged = ("discriminator",)
     discriminator: nn.Module
 
     def __init__(self, config: Any, pictures: PictureInfo, told: int = 0) -> None:

@@ -92,6 +92,9 @@ class CapsuleModel(nn.Module):
     compiled: ClassVar[tuple[str, ...]] = ()
     """The methods, tensors in and tensors out, that a run may compile; what they give lives for one player's turn."""
 
+    unaveraged: ClassVar[tuple[str, ...]] = ()
+    """The parts that ``train.ema`` leaves as they are: their last weights are kept."""
+
     teachers: ClassVar[tuple[str, ...]] = ()
     """The parts that training alone needs; a model that is saved to travel leaves them behind."""
 

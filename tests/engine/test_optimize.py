@@ -17,7 +17,7 @@ from gencaps.model import CapsuleModel, Labelling, Losses, PictureInfo, Pictures
 from tests.helpers import refused
 
 CPU = torch.device("cpu")
-Schedule = Literal["constant", "one-cycle", "cosine"]
+Schedule = Literal["constant", "one-cycle", "cosine", "cooldown"]
 
 
 class Weight(CapsuleModel):
@@ -81,7 +81,13 @@ def test_cosine_starts_at_the_rate_halves_in_the_middle_and_ends_at_zero() -> No
     assert found == sorted(found, reverse=True)
 
 
-@pytest.mark.parametrize("schedule", ["constant", "one-cycle", "cosine"])
+def test_cooldown_is_constant_and_falls_over_the_last_fifth() -> None:
+    found = rates("cooldown", 20)
+    assert found[:17] == pytest.approx([found[0]] * 17)
+    assert found[16:] == pytest.approx([found[0] * share for share in (1, 0.75, 0.5, 0.25, 0)])
+
+
+@pytest.mark.parametrize("schedule", ["constant", "one-cycle", "cosine", "cooldown"])
 @pytest.mark.parametrize("steps", [1, 2, 3, 9, 10, 11])
 def test_a_stage_of_any_length_runs_to_its_end(schedule: Schedule, steps: int) -> None:
     found = rates(schedule, steps)
@@ -90,7 +96,7 @@ def test_a_stage_of_any_length_runs_to_its_end(schedule: Schedule, steps: int) -
     assert found[0] > 0
 
 
-@pytest.mark.parametrize("schedule", ["constant", "one-cycle", "cosine"])
+@pytest.mark.parametrize("schedule", ["constant", "one-cycle", "cosine", "cooldown"])
 def test_a_players_rate_multiplies_the_whole_schedule(schedule: Schedule) -> None:
     single, quarter = rates(schedule, 20), rates(schedule, 20, rate=0.25)
     assert quarter == pytest.approx([0.25 * rate for rate in single])
@@ -128,7 +134,8 @@ def test_beta1_is_adams_memory_of_the_gradient(name: str, beta1: float, second: 
 
 
 def test_beta1_reaches_adam_and_leaves_sgd_its_momentum() -> None:
-    expected: dict[Schedule, float] = {"constant": 0.3, "cosine": 0.3, "one-cycle": 0.95}  # one-cycle has its own
+    # one-cycle has its own
+    expected: dict[Schedule, float] = {"constant": 0.3, "cosine": 0.3, "cooldown": 0.3, "one-cycle": 0.95}
     for schedule, beta1 in expected.items():
         config, player = TrainConfig(beta1=0.3, schedule=schedule), Player([nn.Parameter(torch.zeros(()))])
         optimizer = make_optimizer(player, config, CPU)
@@ -182,6 +189,27 @@ def test_average_takes_counts_as_they_stand() -> None:
         model.get_buffer("seen").fill_(n)
         average.update_parameters(model)
     assert average.module.get_buffer("seen").item() == 3.0
+
+
+def test_a_part_that_is_not_averaged_keeps_its_last_weights() -> None:
+    class Game(Weight):
+        unaveraged = ("last",)
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = nn.Linear(1, 1)
+
+    model = Game()
+    average = make_average(model, 0.9)
+    assert average is not None
+    for w in (3.0, 5.0):
+        nn.init.constant_(model.w, w)
+        nn.init.constant_(model.last.weight, w)
+        average.update_parameters(model)
+    kept = average.module
+    assert isinstance(kept, Game)
+    assert kept.w.item() == pytest.approx(3.2)
+    assert kept.last.weight.item() == 5.0
 
 
 class Crossings(TorchDispatchMode):

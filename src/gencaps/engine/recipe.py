@@ -31,12 +31,13 @@ class TrainConfig:
     """Pull of every weight towards 0."""
     beta1: float = 0.9
     """Adam's memory of the gradient; GANs like 0.5. One-cycle moves it itself."""
-    schedule: Literal["constant", "one-cycle", "cosine"] = "one-cycle"
-    """How the rate moves over a stage."""
+    schedule: Literal["constant", "one-cycle", "cosine", "cooldown"] = "one-cycle"
+    """How the rate moves over a stage; cooldown is constant, then falls to 0 over the last fifth."""
     clip_norm: float = 0.0
     """Longest gradient that is stepped along; 0 leaves gradients alone."""
     ema: float = 0.0
-    """Decay of the averaged weights that are kept, over a tenth of the run at most; 0 keeps the last weights."""
+    """Decay of the averaged weights that are kept, over a tenth of the run at most; 0 keeps the last weights. A GAN's
+    discriminator keeps its last ones."""
     precision: Literal["auto", "32", "bf16"] = "auto"
     """Number format of the layers; auto is bf16 on a GPU and 32 on a CPU."""
     compile: bool = False

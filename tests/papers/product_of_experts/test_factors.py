@@ -26,6 +26,15 @@ def test_what_a_capsule_infers_is_ridge_regression_written_out() -> None:
             torch.testing.assert_close(place[b, j], wanted)
 
 
+def test_factors_follow_in_full_precision_under_autocast() -> None:
+    z, back = normal(40, 6, 2).float(), normal(6, 3, 2, 4, seed=1).float()
+    plain, half = factors.Factors(3, 3), factors.Factors(3, 3)
+    wanted = plain(z, back, SHARE)
+    with torch.autocast("cpu", dtype=torch.float16):
+        torch.testing.assert_close(half(z, back, SHARE), wanted)
+    torch.testing.assert_close(half.covariance, plain.covariance)
+
+
 def test_pictures_are_shared_out_alike_even_where_one_capsule_is_better_for_all() -> None:
     cost = 5 + normal(600, 4).abs()
     cost[:, 2] -= 4.9

@@ -44,17 +44,17 @@ def see(z: Lower, back: Back, share: float) -> Seen:
         back: ``U_ji``.
         share: e of a capsule that is on alone.
     """
-    # differences of large numbers: not in half precision, whatever autocast says
-    with torch.autocast(z.device.type, enabled=False):
-        along = share * torch.einsum("bio,ijod->bjd", z, back)
-        squares = share**2 * gram(back)
+    along = share * torch.einsum("bio,ijod->bjd", z, back)
+    squares = share**2 * gram(back)
     cost = z.square().sum((1, 2)).unsqueeze(1) - 2 * along[..., 0] + squares[:, 0, 0]
     noise = RIDGE * (z - z.mean(0)).square().mean()
     eye = torch.eye(back.shape[-1] - 1, device=z.device, dtype=z.dtype)
     # _ex: no look from the host at whether it worked; the ridge sees to it
     lower = torch.linalg.cholesky_ex(squares[:, 1:, 1:] + noise * eye).L
-    off = (along[..., 1:] - squares[:, 0, 1:]).permute(1, 2, 0)
-    return Seen(cost, torch.cholesky_solve(off, lower).permute(2, 0, 1))
+    # two triangular solutions, where a recorded step may not hold cholesky_solve
+    inverse = torch.linalg.solve_triangular(lower, eye.expand_as(lower), upper=False)
+    off = along[..., 1:] - squares[:, 0, 1:]
+    return Seen(cost, torch.einsum("bjn,jmn,jmk->bjk", off, inverse, inverse))
 
 
 def share_out(cost: Cost) -> Int[Tensor, "batch"]:
@@ -88,12 +88,15 @@ class Factors(nn.Module):
     @torch.no_grad()
     def forward(self, z: Lower, back: Back, share: float) -> Upper:
         """Gives each picture's capsule as one that is drawn, (1, t) with t as of N(0, I); the others are zero."""
-        cost, place = see(z, back, share)
-        falls = share_out(cost).unsqueeze(1) == torch.arange(cost.shape[1], device=z.device)
-        self.follow(place, falls)
-        lower = torch.linalg.cholesky_ex(self.covariance).L
-        even = torch.linalg.solve_triangular(lower, (place - self.mean).permute(1, 2, 0), upper=False).permute(2, 0, 1)
-        return torch.cat([torch.ones_like(even[..., :1]), even], -1) * falls.unsqueeze(-1)
+        # differences of large numbers: not in half precision, whatever autocast says
+        with torch.autocast(z.device.type, enabled=False):
+            cost, place = see(z, back, share)
+            falls = share_out(cost).unsqueeze(1) == torch.arange(cost.shape[1], device=z.device)
+            self.follow(place, falls)
+            lower = torch.linalg.cholesky_ex(self.covariance).L
+            off = (place - self.mean).permute(1, 2, 0)
+            even = torch.linalg.solve_triangular(lower, off, upper=False).permute(2, 0, 1)
+            return torch.cat([torch.ones_like(even[..., :1]), even], -1) * falls.unsqueeze(-1)
 
     def follow(self, place: Float[Tensor, "batch capsules n"], falls: Tensor) -> None:
         """Adds a batch to the running moments of those t whose pictures fall to their capsule."""
