@@ -38,6 +38,9 @@ def test_losses_by_hand_from_lengths_of_pairs() -> None:
     terms = model.deceive(x, z)
     assert terms["deceive"].tolist() == pytest.approx([0.36, 0.36])
     assert terms["encode"].tolist() == pytest.approx([0.16, 0.16])
+    # painted again x is 0.25 in place of 2: 10 (2 - 0.25)^2
+    assert terms["cycle"].tolist() == pytest.approx([30.625, 30.625])
+    assert "cycle" not in make("bigan", cycle_weight=0.0).deceive(pictures(), Noise(0).normal(4, 5))
 
 
 def test_the_verdict_is_about_the_pair() -> None:

@@ -68,16 +68,21 @@ class CapsuleBiGAN(MarginGame):
 
         (Donahue et al., 2017), section 3.4: the labels are swapped.
 
+        And ``||G(E(x)) - x||^2`` of a pixel, ``cycle_weight`` times, as the game says little of which z belongs to
+        which picture: ALICE, (Li et al., 2017), section 3.2.
+
         Note: departs from Eq. (2) of (Jaiswal et al., 2018) in that the encoder's part is not weighed down by lambda:
         it is there to keep D's own capsules from shrinking, and D waits here.
         """
-        fake, wanted = self.paint(z), self.wanted(z)
-        hidden = self.lengths(x, self.encode(x).z)
-        return {
+        fake, wanted, seen = self.paint(z), self.wanted(z), self.encode(x).z
+        terms = {
             "deceive": length_margin_loss(self.lengths(fake, z), wanted),
-            "encode": length_margin_loss(hidden, torch.zeros_like(wanted), down_weight=1.0),
+            "encode": length_margin_loss(self.lengths(x, seen), torch.zeros_like(wanted), down_weight=1.0),
             "diversity": batch_diversity(fake, x),
         }
+        if self.config.cycle_weight == 0:
+            return terms
+        return {**terms, "cycle": self.config.cycle_weight * (self.paint(seen) - x).square().mean((1, 2, 3))}
 
     def reconstruct(self, x: Pictures, noise: Noise | None = None) -> Pictures:
         """Paints G(E(x)); there is nothing random in it."""

@@ -45,9 +45,13 @@ class CapsuleGANConfig:
     bigan: bool = False
     """Trains an encoder beside the generator, which gives each picture its z (Donahue et al., 2017)."""
 
+    cycle_weight: float = 10.0
+    """With ``bigan``: weight of the squared error of a picture that is encoded and painted again (Li et al., 2017); 0
+    leaves encoding to the game alone."""
+
     def __post_init__(self) -> None:
         refuse_below(self, 1, "latent", "width", "discriminator", "capsules", "primary_dim", "dim", "rounds")
-        refuse_below(self, 0, "between")
+        refuse_below(self, 0, "between", "cycle_weight")
         refuse_up_to_zero(self, "discriminator_rate", "down_weight")
         if self.conditional and self.bigan:
             raise GencapsError("model.conditional and model.bigan are both true; choose one of them")
