@@ -58,8 +58,12 @@ def test_it_ends_with_the_same_weights(tmp_path: Path, pretend: None, norm: str,
 
 @pytest.mark.parametrize(
     "model",
-    [{"alone_weight": 0.5, "alone_noise": 0.5, "moment_weight": 0.1}, {"chains": 8, "firing": "sampled"}],
-    ids=["alone", "chains"],
+    [
+        {"line": 0, "alone": "encoded", "alone_noise": 0.5},
+        {"line": 3, "alone": "inferred"},
+        {"line": 0, "alone": "encoded", "alone_weight": 0.0, "chains": 8, "firing": "sampled"},
+    ],
+    ids=["encoded", "inferred", "chains"],
 )
 def test_every_stage_of_a_product_of_experts_ends_with_the_same_weights(
     tmp_path: Path, pretend: None, model: dict[str, Any]
@@ -68,7 +72,8 @@ def test_every_stage_of_a_product_of_experts_ends_with_the_same_weights(
     small = {"filters": [8, 16], "kernel": 3, "stride": 2, "capsules": [4], "dim": 4, "dropout": 0.2}
     for record in (False, True):
         train = {"epochs": 1, "batch": 256, "samples_every": 0, "record": record}
-        made = make_recipe("product_of_experts", overrides={"model": {**small, **model}, "train": train})
+        model = {**small, "back_epochs": 1, **model}
+        made = make_recipe("product_of_experts", overrides={"model": model, "train": train})
         start(made, tmp_path / str(record), device="cpu", quiet=True)
     assert Stand.made == 3
     assert same(weights(tmp_path / "True"), weights(tmp_path / "False"))
