@@ -244,7 +244,7 @@ def test_abilities() -> None:
         ({"scale": 0.0}, ("model.scale is 0.0", "above 0")),
         ({"mixing": 0}, ("model.mixing is 0",)),
         ({"chains": -1}, ("model.chains is -1",)),
-        ({"line": 16}, ("model.line is 16", "below model.dim, 16")),
+        ({"line": 16}, ("model.line is 16", "at most 15")),
         ({"line": -1}, ("model.line is -1",)),
         ({"line": 1, "capsules": (4, 2)}, ("model.line", "one layer")),
         ({"back_epochs": 0}, ("model.back_epochs is 0",)),

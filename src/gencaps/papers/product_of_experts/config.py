@@ -95,7 +95,9 @@ class ProductOfExpertsConfig:
             raise GencapsError(f"model.alone_noise is {self.alone_noise}; it is a share, from 0 to 1")
         refuse_up_to_zero(self, "scale", "experts_rate", "back_rate")
         if self.line >= self.dim:
-            raise GencapsError(f"model.line is {self.line}; below model.dim, {self.dim}, a capsule keeps a direction")
+            raise GencapsError(
+                f"model.line is {self.line}; give at most {self.dim - 1}, model.dim less one, for a direction"
+            )
         if self.line > 0 and len(self.capsules) > 1:
             raise GencapsError("model.line is for one layer of capsules: set it to 0, or stack none")
         if self.alone == "inferred" and self.line != self.dim - 1:
