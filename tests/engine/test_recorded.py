@@ -59,9 +59,9 @@ def test_it_ends_with_the_same_weights(tmp_path: Path, pretend: None, norm: str,
 @pytest.mark.parametrize(
     "model",
     [
-        {"line": 0, "alone": "encoded", "alone_noise": 0.5},
+        {"line": 0, "alone": "encoded", "alone_weight": 0.5, "alone_noise": 0.5, "moment_weight": 0.1},
         {"line": 3, "alone": "inferred"},
-        {"line": 0, "alone": "encoded", "alone_weight": 0.0, "chains": 8, "firing": "sampled"},
+        {"line": 0, "alone": "encoded", "chains": 8, "firing": "sampled"},
     ],
     ids=["encoded", "inferred", "chains"],
 )
@@ -69,11 +69,10 @@ def test_every_stage_of_a_product_of_experts_ends_with_the_same_weights(
     tmp_path: Path, pretend: None, model: dict[str, Any]
 ) -> None:
     # dropout, running means and chains go on as they would
-    small = {"filters": [8, 16], "kernel": 3, "stride": 2, "capsules": [4], "dim": 4, "dropout": 0.2}
+    small = {"filters": [8, 16], "kernel": 3, "stride": 2, "capsules": [4], "dim": 4, "dropout": 0.2, "back_epochs": 1}
     for record in (False, True):
         train = {"epochs": 1, "batch": 256, "samples_every": 0, "record": record}
-        model = {**small, "back_epochs": 1, **model}
-        made = make_recipe("product_of_experts", overrides={"model": model, "train": train})
+        made = make_recipe("product_of_experts", overrides={"model": {**small, **model}, "train": train})
         start(made, tmp_path / str(record), device="cpu", quiet=True)
     assert Stand.made == 3
     assert same(weights(tmp_path / "True"), weights(tmp_path / "False"))
