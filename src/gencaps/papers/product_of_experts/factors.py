@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from gencaps.papers.product_of_experts.layer import Lower, Upper
-from gencaps.papers.product_of_experts.painting import Back, gram
+from gencaps.papers.product_of_experts.painting import Back, falls_to, gram
 
 Cost = Float[Tensor, "batch capsules"]
 RIDGE = 0.4
@@ -91,7 +91,7 @@ class Factors(nn.Module):
         # differences of large numbers: not in half precision, whatever autocast says
         with torch.autocast(z.device.type, enabled=False):
             cost, place = see(z, back, share)
-            falls = share_out(cost).unsqueeze(1) == torch.arange(cost.shape[1], device=z.device)
+            falls = falls_to(share_out(cost), cost.shape[1])
             self.follow(place, falls)
             lower = torch.linalg.cholesky_ex(self.covariance).L
             off = (place - self.mean).permute(1, 2, 0)

@@ -17,7 +17,7 @@ from gencaps.papers.product_of_experts.domain import Domain, alone, check_domain
 from gencaps.papers.product_of_experts.factors import Factors
 from gencaps.papers.product_of_experts.layer import ExpertLayer, contrast, mix, up
 from gencaps.papers.product_of_experts.moments import moment_gap
-from gencaps.papers.product_of_experts.painting import back_rule, best_alone, paint_alone
+from gencaps.papers.product_of_experts.painting import back_rule, best_alone, falls_to, paint_alone
 from gencaps.papers.product_of_experts.spaces import as_drawn, presence, squash_onto, unsquash_from
 from gencaps.primitives.likelihoods import LIKELIHOODS
 from gencaps.primitives.noise import Noise
@@ -156,9 +156,7 @@ class ProductOfExperts(CapsuleModel):
         if self.factors is not None:
             return squash_onto(self.factors(z, layer.back, layer.share_alone), self.config.line)
         which = best_alone(z, above, layer.back, layer.share_alone)
-        # one_hot would look at the numbers on the host
-        place = torch.arange(above.shape[1], device=which.device)
-        return above * (which.unsqueeze(1) == place).unsqueeze(-1)
+        return above * falls_to(which, above.shape[1]).unsqueeze(-1)
 
     def learn_back(
         self, x: Pictures, below: Lower, above: Upper, one: Upper | None, noise: Tensor | None, place: int

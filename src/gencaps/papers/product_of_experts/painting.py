@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from gencaps.papers.product_of_experts.layer import Lower, Upper, down, up
@@ -35,6 +35,11 @@ def back_rule(z: Lower, x: Upper, back: Back, e: Float[Tensor, "batch caps_in ca
         pull, pull_model = 2 * _pull(z), 2 * _pull(z_model)
     phases = pull_model * up(x_model, back, e) - pull * up(x, back, e)
     return phases.sum((1, 2))
+
+
+def falls_to(which: Int[Tensor, "batch"], capsules: int) -> Bool[Tensor, "batch capsules"]:
+    """Marks the capsule of each picture; one_hot would look at the numbers on the host."""
+    return which.unsqueeze(1) == torch.arange(capsules, device=which.device)
 
 
 def gram(back: Back) -> Float[Tensor, "caps_out dim_out dim_out"]:
