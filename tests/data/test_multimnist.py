@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from gencaps.data.images import ImageSet, Splits
-from gencaps.data.multimnist import ALONE, SIZE, make, overlay, partners
+from gencaps.data.multimnist import ALONE, SIZE, TRAIN_SEEDS, make, overlay, partners
 from gencaps.data.splits import generator_of
 
 NAMES = tuple("0123456789")
@@ -52,3 +52,6 @@ def test_the_set_is_fixed_and_tests_on_pairs_alone() -> None:
     alone = (one.train.y.sum(1) == 1).double().mean().item()
     assert abs(alone - ALONE) < 0.06
     assert not torch.equal(one.train.x[:300], one.test.x)
+    # each training digit again and again, in another pair each time
+    assert len(one.train) == 900 * len(TRAIN_SEEDS)
+    assert not torch.equal(one.train.x[:900], one.train.x[900:1800])
