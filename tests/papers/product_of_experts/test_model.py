@@ -189,6 +189,25 @@ def test_drawing_paints_one_capsule_with_the_others_zero() -> None:
     assert pose.count_nonzero() == 6
 
 
+@pytest.mark.parametrize("line", [1, 2])
+def test_a_drawn_capsule_with_a_place_fires_however_short_its_direction(line: int) -> None:
+    made, seen = model(line=line), []
+    made.paint = lambda pose: seen.append(pose) or torch.zeros(len(pose), 1, 8, 8)  # type: ignore
+    made.draw(torch.tensor([2, 4]), Noise(3), "full")
+    (pose,) = seen
+    z = Noise(3).normal(2, 3)
+    torch.testing.assert_close(pose[0, 2], torch.cat([direction(z[0, : 3 - line]), z[0, 3 - line :]]))
+    assert pose.count_nonzero() == 6
+
+
+@pytest.mark.parametrize("line", [0, 2])
+def test_dials_left_alone_paint_the_picture_that_all_capsules_paint(line: int) -> None:
+    made, x = model(line=line, scale=20.0), pictures(4)
+    values, on, presence = made.dials(x)
+    torch.testing.assert_close(presence, made.encode(x).presence)
+    torch.testing.assert_close(made.turn(values, on), made.reconstruct(x), atol=1e-4, rtol=1e-3)
+
+
 def test_the_restricted_domain_is_the_full_one_flipped_where_training_never_was() -> None:
     made = model()
     take_steps(made, pictures(), torch.arange(6), "back")

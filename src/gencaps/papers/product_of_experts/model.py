@@ -18,10 +18,10 @@ from gencaps.papers.product_of_experts.factors import Factors
 from gencaps.papers.product_of_experts.layer import ExpertLayer, contrast, mix, up
 from gencaps.papers.product_of_experts.moments import moment_gap
 from gencaps.papers.product_of_experts.painting import back_rule, best_alone, falls_to, paint_alone
-from gencaps.papers.product_of_experts.spaces import as_drawn, presence, squash_onto, unsquash_from
+from gencaps.papers.product_of_experts.spaces import as_drawn, fired, presence, squash_onto, unsquash_from
 from gencaps.primitives.likelihoods import LIKELIHOODS
 from gencaps.primitives.noise import Noise
-from gencaps.primitives.squash import squash, unsquash
+from gencaps.primitives.squash import one_for_zero, squash, unsquash
 
 Upper = Float[Tensor, "batch capsules dim"]
 Lower = Float[Tensor, "batch caps_below dim_below"]
@@ -226,6 +226,8 @@ class ProductOfExperts(CapsuleModel):
     def draw(self, capsule: Integer[Tensor, "batch"], noise: Noise, domain: Domain = "restricted") -> Pictures:
         """Paints from one capsule each, drawn from N(0, I), the others zero. (Hauser, 2020), section 4.2.
 
+        A capsule with a place is drawn as it is where it fires: by the few numbers of its sphere it might not.
+
         Args:
             capsule: which capsule, 0 to capsules - 1.
             noise: the random numbers.
@@ -235,7 +237,11 @@ class ProductOfExperts(CapsuleModel):
         z = noise.normal(len(capsule), self.config.dim)
         if domain == "restricted":
             z = into_half(z, self._layer(-1).mean_direction[capsule], self.config.line)
-        return self.paint(alone(squash_onto(z, self.config.line), capsule, self.experts))
+        return self.paint(alone(self._whole(z), capsule, self.experts))
+
+    def _whole(self, z: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
+        """Gives capsules that are on, to paint from: squashed, (Hauser, 2020), Eq. (4); with a place, fired."""
+        return fired(z, self.config.line) if self.config.line else squash(z)
 
     def sample(self, n: int, noise: Noise) -> Pictures:
         """Paints n new pictures, from each capsule in turn, in the restricted domain."""
@@ -258,13 +264,18 @@ class ProductOfExperts(CapsuleModel):
         return tuple(f"capsule {j}" for j in range(self.experts))
 
     def dials(self, x: Pictures) -> Dials:
-        """Gives the capsules of the top layer before squashing, which may be of any length."""
+        """Gives the capsules of the top layer before squashing, which may be of any length.
+
+        A capsule with a place has a direction and a place, and is on as far as it is there.
+        """
         pose, presence, _ = self.encode(x)
+        if self.config.line:
+            return Dials(pose / one_for_zero(presence).unsqueeze(-1), presence, presence)
         return Dials(unsquash(pose), torch.ones_like(presence), presence)
 
     def turn(self, values: Upper, on: Float[Tensor, "batch capsules"]) -> Pictures:
         """Paints capsules by hand, each as far as it is on."""
-        return self.paint(on[..., None] * squash(values))
+        return self.paint(on[..., None] * self._whole(values))
 
     def interpolate(
         self, start: Pictures, end: Pictures, steps: int, only: Tensor | None = None
