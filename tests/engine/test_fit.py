@@ -234,6 +234,7 @@ class Duel(CapsuleModel):
         self.seen: list[tuple[str, str]] = []
         self.values: list[tuple[float, float, float]] = []
         self.autocast: set[bool] = set()
+        self.wanted: set[tuple[str, bool, bool, bool]] = set()
 
     def stages(self) -> tuple[Stage, ...]:
         return (Stage("warm", epochs=1), Stage("game"))
@@ -247,6 +248,7 @@ class Duel(CapsuleModel):
         self.seen.append((step.stage, step.player))
         self.values.append((self.first.item(), self.a.item(), self.b.item()))
         self.autocast.add(torch.is_autocast_enabled("cpu"))
+        self.wanted.add((step.player, self.first.requires_grad, self.a.requires_grad, self.b.requires_grad))
         if step.player == "warm":
             total = (self.first - 1).square()
         elif step.player == "a":
@@ -268,6 +270,9 @@ def test_stages_run_in_turn_and_players_move_only_their_own_weights(
     per_epoch = 1294 // 64
     assert model.seen == [("warm", "warm")] * per_epoch + [("game", "a"), ("game", "b")] * (3 * per_epoch)
     assert model.autocast == {False}
+    # gradients of the player's own weights alone, and of all again afterwards
+    assert model.wanted == {("warm", True, False, False), ("a", False, True, False), ("b", False, False, True)}
+    assert all(p.requires_grad for p in model.parameters())
     for before, after, (stage, player) in zip(model.values, model.values[1:], model.seen, strict=False):
         moved = [name for name, old, new in zip(("warm", "a", "b"), before, after, strict=True) if old != new]
         assert moved == [player], f"in stage {stage} the turn of {player} moved {moved}"
