@@ -63,11 +63,13 @@ def share_out(cost: Cost) -> Int[Tensor, "batch"]:
     By the costs themselves one capsule would soon win every picture, and the others would never learn to paint.
     """
     apart = cost - cost.mean(0) - cost.mean(1, keepdim=True) + cost.mean()
-    log_share = -apart / (SHARPNESS * apart.std(correction=0)).clamp(min=torch.finfo(cost.dtype).tiny)
+    beyond = (apart - apart.amin(1, keepdim=True)).double()  # of a picture's best capsule: its share is exp(0)
+    share = (-beyond / (SHARPNESS * apart.std(correction=0)).clamp(min=torch.finfo(cost.dtype).tiny)).exp()
+    capsule = share.new_ones(share.shape[1])
     for _ in range(ROUNDS):
-        log_share = log_share - log_share.logsumexp(0)
-        log_share = log_share - log_share.logsumexp(1, keepdim=True)
-    return log_share.argmax(1)
+        picture = 1 / (share @ capsule)
+        capsule = 1 / (picture @ share).clamp(min=torch.finfo(share.dtype).tiny)
+    return (share * capsule).argmax(1)
 
 
 class Factors(nn.Module):
