@@ -158,7 +158,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = True
     chosen, rate = ways(), rates()
-    result: dict[str, Any] = {**environment(torch.device("cuda")), **rate, "sizes": {}}
+    result: dict[str, Any] = {**environment("cuda"), **rate, "sizes": {}}
     for batch in (128, 512):
         sizes = Sizes(batch)
         found = measure(sizes, chosen)
@@ -196,7 +196,7 @@ def plot(growth: dict[str, Any], path: Path) -> None:
             seen = [(int(value), row[way]["ms"]) for value, row in rows.items() if way in row]
             axes.loglog(*zip(*seen, strict=True), marker="o", label=way)
         axes.set(xlabel=name, ylabel="ms")
-    axes.legend(fontsize=7)
+        axes.legend(fontsize=7)
     figure.savefig(path, dpi=110)
 
 

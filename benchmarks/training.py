@@ -15,6 +15,7 @@ import shlex
 import statistics
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,13 +62,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     options, settings = parser.parse_known_args()
     overrides = parse_overrides([word for word in settings if word != "--"], ("model", "train"))
-    runs = []
+    runs, recipe = [], make_recipe("variational", preset=options.preset, data=options.data, overrides=overrides)
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(options.seeds):
-            recipe = make_recipe(
-                "variational", preset=options.preset, data=options.data, seed=seed, overrides=overrides
-            )
-            runs.append(measure(recipe, Path(folder) / str(seed), options.device))
+            runs.append(measure(replace(recipe, seed=seed), Path(folder) / str(seed), options.device))
             print(json.dumps(runs[-1]), flush=True)
     errors, shares = ([run[name] for run in runs] for name in ("error_percent", "generated_read_as_asked"))
     found = {
