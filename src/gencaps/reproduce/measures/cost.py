@@ -35,6 +35,7 @@ def step_cost(subject: Subject) -> Measured:
     runs' recipes train on their own pictures, compiled and recorded as their recipes say, in turn, so that both meet
     the machine in the same state; medians.
     """
+    torch.compiler.reset()  # torch compiles a method so many times, for all seeds' models together, then no more
     batch, device = subject.run.recipe.train.batch, subject.model.device
     rounds, steps = subject.count(ROUNDS, 1), subject.count(STEPS, 2)
     steppers = [stepper(trained, batch) for trained in subject.trained]
