@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -74,8 +74,12 @@ class Step(NamedTuple):
     """Whose loss."""
     stage: str = "all"
     """Which stage runs."""
-    progress: float = 1.0
-    """The share of the stage that is done, 0 to 1, for warm-ups."""
+    progress: float | Float[Tensor, ""] = 1.0
+    """The share of the stage that is done, 0 to 1, for warm-ups; on the device where steps are recorded."""
+
+    def done(self, x: Tensor) -> Float[Tensor, ""]:
+        """Gives the share of the stage that is done as a number beside x, without a look from the host."""
+        return self.progress if isinstance(self.progress, Tensor) else x.new_full((), self.progress)
 
 
 class CapsuleModel(nn.Module):
@@ -121,6 +125,10 @@ class CapsuleModel(nn.Module):
         """Lists the players of a stage in the order in which they move."""
         return {"model": Player(list(self.parameters()))}
 
+    def begin(self, stage: str, x: Pictures, noise: Noise) -> None:
+        """Is called once before the first step of a stage, with its first pictures."""
+        return
+
     @abstractmethod
     def losses(self, x: Pictures, y: Labelling, step: Step) -> Losses:
         """Computes what the step's player minimises on a batch."""
@@ -128,8 +136,8 @@ class CapsuleModel(nn.Module):
     def steady(self, stage: str) -> bool:
         """Whether a step of a stage does the same work however far training is, without a look from the host.
 
-        Such a step is recorded once on a GPU, as a CUDA graph, and replayed. ``losses`` must then not read
-        ``step.progress``, nor decide anything by a tensor's value.
+        Such a step is recorded once on a GPU, as a CUDA graph, and replayed. ``losses`` must then not decide anything
+        by a tensor's value, and take how far training is from ``step.done``.
         """
         return False
 
@@ -149,7 +157,7 @@ class CapsuleModel(nn.Module):
         return self.losses(x, y, step)
 
 
-def averaged(terms: dict[str, Tensor], weights: dict[str, float] | None = None) -> Losses:
+def averaged(terms: dict[str, Tensor], weights: Mapping[str, float | Tensor] | None = None) -> Losses:
     """Averages per-example terms over the batch, once, and adds them up with their weights."""
     means = {name: values.float().mean() for name, values in terms.items()}
     weights = weights or {}

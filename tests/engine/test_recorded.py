@@ -13,6 +13,7 @@ from torch import Tensor
 from gencaps.engine import fit, recorded
 from gencaps.engine.recipe import Recipe, make_recipe
 from gencaps.engine.train import start
+from gencaps.papers.variational.model import VariationalCapsules
 from tests.engine.helpers import same, weights
 
 ADVERSARY: dict[str, Any] = {"adversarial_weight": 1.0, "reading_weight": 1.0, "discriminator": 8, "scales": 1}
@@ -103,8 +104,34 @@ def test_every_steady_system_ends_with_the_same_weights(
     assert same(weights(tmp_path / "True"), weights(tmp_path / "False"))
 
 
-def test_a_step_that_changes_as_training_goes_is_not_recorded(tmp_path: Path, pretend: None) -> None:
-    start(recipe(True, "group", warmup=0.5), tmp_path / "run", device="cpu", quiet=True)
+def test_a_step_that_changes_as_training_goes_ends_with_the_same_weights(tmp_path: Path, pretend: None) -> None:
+    for record in (False, True):
+        start(recipe(record, "group", warmup=0.8), tmp_path / str(record), device="cpu", quiet=True)
+    start(recipe(True, "group"), tmp_path / "cold", device="cpu", quiet=True)
+    assert Stand.made == 2
+    assert same(weights(tmp_path / "True"), weights(tmp_path / "False"))
+    assert not same(weights(tmp_path / "True"), weights(tmp_path / "cold"))
+
+
+@pytest.mark.parametrize("model", [{}, {"turns": 3, "turn_in_training": True}, {"top": "set"}], ids=str)
+def test_every_stage_of_a_scene_ends_with_the_same_weights(
+    tmp_path: Path, pretend: None, model: dict[str, Any]
+) -> None:
+    # heat and balance fall as the objects' stage goes on; objects begin as the first pictures' arrangements
+    small = {"capsules": [4, 4], "template": 5, "widths": [8, 8], "features": 8, "start": "pictures", **model}
+    for record in (False, True):
+        train = {"epochs": 1, "batch": 256, "samples_every": 0, "record": record}
+        made = make_recipe("probabilistic", overrides={"model": small, "train": train})
+        start(made, tmp_path / str(record), device="cpu", quiet=True)
+    assert Stand.made == 3
+    assert same(weights(tmp_path / "True"), weights(tmp_path / "False"))
+
+
+def test_a_model_whose_step_is_not_steady_is_not_recorded(
+    tmp_path: Path, pretend: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(VariationalCapsules, "steady", lambda self, stage: False)
+    start(recipe(True, "group"), tmp_path / "run", device="cpu", quiet=True)
     assert Stand.made == 0
 
 

@@ -199,14 +199,21 @@ class Training:
         """Lets each player move once on a batch of bytes; all that is random follows from where training stands."""
         at = self.position
         seed = mix_seed(self.seed, at.stage, at.epoch, at.step)
+        if progress == 0.0:
+            noise = self.noise(seed)
+            self.model.begin(stage.name, self.moved(x, noise), noise)
         if self.recorded is None and self.records:
             self.recorded = self.record_step(stage, team, x, y)
         torch.manual_seed(seed)  # dropout and the like draw from torch's own generator
         if self.recorded is not None:
-            return self.recorded.take(x, y, seed)
-        noise = Noise(seed, self.fabric.device, self.fabric.global_rank, self.fabric.world_size)
+            return self.recorded.take(x, y, seed, progress)
+        noise = self.noise(seed)
         step = Step(noise, stage=stage.name, progress=progress)
         return take_step(self.fabric, self.wrapped, team, self.moved(x, noise), y, step, self.config.clip_norm)
+
+    def noise(self, seed: int) -> Noise:
+        """Makes a step's random numbers, of which each process takes its own rows."""
+        return Noise(seed, self.fabric.device, self.fabric.global_rank, self.fabric.world_size)
 
     def moved(self, x: Tensor, noise: Noise) -> Tensor:
         """Gives a batch as the recipe lets it vary."""

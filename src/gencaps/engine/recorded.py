@@ -85,8 +85,8 @@ class RecordedStep:
         self.fabric, self.wrapped, self.team, self.clip_norm = fabric, wrapped, team, clip_norm
         self.augment, self.x, self.y = augment, x.clone(), y.clone()
         self.noise = Noise(0, x.device)
-        # how far training is must not matter
-        self.step = Step(self.noise, stage=stage, progress=float("nan"))
+        self.progress = torch.zeros((), device=x.device)
+        self.step = Step(self.noise, stage=stage, progress=self.progress)
         self.pictures = x
         before = [buffer.clone() for buffer in model.buffers()]
         try:
@@ -115,8 +115,9 @@ class RecordedStep:
         recording = record(work, [self.noise.generator])
         return Turn(recording, turn["gradients"], turn["names"], turn["values"])
 
-    def take(self, x: Tensor, y: Tensor, seed: int) -> dict[str, Tensor]:
+    def take(self, x: Tensor, y: Tensor, seed: int, progress: float = 1.0) -> dict[str, Tensor]:
         """Lets each player move once on a batch and gives all loss terms, still on the device."""
+        self.progress.fill_(progress)
         self.x.copy_(x)
         self.y.copy_(y)
         self.noise.generator.manual_seed(seed)

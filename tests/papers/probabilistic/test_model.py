@@ -89,9 +89,10 @@ def test_objects_begin_as_the_first_pictures_arrangements() -> None:
     model, x = tiny(top="votes", start="pictures", **ROAD).train(), torch.rand(2, 1, 10, 10)
     y = torch.zeros(2, dtype=torch.long)
     before = model.scene.family(0).offset.clone()
-    model.losses(x, y, step("objects", 0.5))
-    assert torch.equal(model.scene.family(0).offset, before)  # not in the midst of the stage
     model.losses(x, y, step("objects", 0.0))
+    model.begin("parts", x, Noise(0))
+    assert torch.equal(model.scene.family(0).offset, before)  # not in a step, nor in another stage
+    model.begin("objects", x, Noise(0))
     wanted = model.encode(x).parts.pose[[0, 1, 0]]  # two pictures, three objects
     assert torch.allclose(model.scene.family(0).offset, wanted, atol=1e-6)
 

@@ -127,10 +127,18 @@ class ProbabilisticCapsules(Telling):
         """Turns pictures to the side from which they are read best: the likeliest turn of the scene, as it stands."""
         return turned(x, self.encode(x).turn)
 
+    def steady(self, stage: str) -> bool:
+        """Says that a step of any stage is always the same work."""
+        return True
+
     @torch.no_grad()
-    def start(self, x: Pictures, noise: Noise) -> None:
+    def begin(self, stage: str, x: Pictures, noise: Noise) -> None:
         """Lets objects begin as the first pictures' own arrangements of parts, the same ones in every process."""
         config = self.config
+        if stage != "objects" or config.start != "pictures":
+            return
+        if config.turn_in_training:
+            x = self.upright(x)
         pose = self.infer(x, None, True, False).drawn[1].pose
         # where pictures are fewer than objects, some stand for two
         seen = pose[torch.arange(config.capsules[0], device=x.device) % len(pose)]
@@ -139,14 +147,11 @@ class ProbabilisticCapsules(Telling):
 
     def _mixture(self, x: Pictures, step: Step, draws: tuple[Draws, ...]) -> Losses:
         """Computes the mixture's loss: cooling, and with the use of objects weighed less and less, on parts at rest."""
-        config, still = self.config, step.stage == "objects"
-        if still and self.training and step.progress == 0.0 and config.start == "pictures":
-            self.start(x, step.noise)
-        done = min(1.0, step.progress / config.cool) if config.cool and still else 1.0
-        heat = x.new_full((), config.heat ** (1.0 - done))
+        config, still, done = self.config, step.stage == "objects", step.done(x)
+        heat = config.heat ** (1.0 - (done / config.cool).clamp(max=1.0)) if config.cool and still else x.new_ones(())
         weight, balance = config.joint_twin, config.joint_balance
         if still:
-            weight, balance = config.twin, config.balance * (1.0 - step.progress)
+            weight, balance = config.twin, config.balance * (1.0 - done)
         twin = bent(x, step.noise, config.bend) if weight else None
         terms, uneven = self.mix(x, twin, draws, heat, still, self.deltas(step.stage))
         terms["uneven"] = (heat * uneven).expand(len(x))

@@ -77,8 +77,8 @@ class VariationalCapsules(GaussianCapsules):
         return {"discriminator": Player(list(self.discriminator.parameters())), "model": Player(own)}
 
     def steady(self, stage: str) -> bool:
-        """Says that a step is always the same work, unless the KL warms up."""
-        return self.config.warmup == 0
+        """Says that a step is always the same work."""
+        return True
 
     def analyse(self, x: Pictures, y: Labelling, warm: Float[Tensor, ""]) -> tuple[Posterior, dict[str, PerPicture]]:
         """Encodes pictures; gives L_c of Eq. (3), with the present capsules' KL at a share of its weight.
@@ -206,8 +206,8 @@ class VariationalCapsules(GaussianCapsules):
         if step.player == "discriminator":
             real, fake = self.tell_apart(x, y, draws)  # pyright: ignore[reportArgumentType]
             return averaged({"real": real, "fake": fake})
-        warm = min(1.0, step.progress / config.warmup) if config.warmup else 1.0
-        posterior, terms = self.analyse(x, y, x.new_full((), warm))
+        warm = (step.done(x) / config.warmup).clamp(max=1.0) if config.warmup else x.new_ones(())
+        posterior, terms = self.analyse(x, y, warm)
         if draws is not None:
             terms |= self.repaint(x, y, posterior, draws)
         if self.training:
