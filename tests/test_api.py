@@ -294,6 +294,9 @@ def test_a_loaded_model_is_not_in_training_mode(model: Capsules) -> None:
 
 def test_a_model_without_classes_paints_what_it_likes() -> None:
     model = Capsules(Dreamer())
+    sheet = model.generate(n=23)
+    assert (len(sheet.pictures), sheet.columns, sheet.labels) == (23, 10, ["", "", ""])
+    assert sheet.grid().width < 11 * 66
     made, again, other = (model.generate(n=5, seed=seed) for seed in (1, 1, 2))
     assert made.pictures.shape == (5, 1, 8, 8)
     assert torch.equal(made.pictures, again.pictures)

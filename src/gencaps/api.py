@@ -311,7 +311,9 @@ class Capsules:
                 raise GencapsError(
                     f"this {self.model.paper} model paints what it likes: it knows no classes, leave them out"
                 )
-            return Painted(self.model.sample(n, noise).cpu(), [""], n)
+            # ten a row; a product of experts paints from each capsule in turn, so that a column is one capsule's
+            columns = min(n, self.model.experts if isinstance(self.model, Draws) else 10)
+            return Painted(self.model.sample(n, noise).cpu(), [""] * -(-n // columns), columns)
         y, labels = self._asked(classes, attributes, like)
         made = self._able(Generates).generate(y.repeat_interleave(n, 0), noise)
         return Painted(made.cpu(), labels, n)

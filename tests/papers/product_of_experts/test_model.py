@@ -229,6 +229,21 @@ def test_samples_come_from_each_capsule_in_turn() -> None:
     torch.testing.assert_close(made.sample(7, Noise(0)), made.draw(torch.tensor([0, 1, 2, 3, 4, 0, 1]), Noise(0)))
 
 
+def test_a_sheet_of_samples_has_a_column_for_each_capsule() -> None:
+    from gencaps.api import Capsules
+
+    made = Capsules(model()).generate(n=12)
+    assert (made.columns, made.labels) == (5, ["", "", ""])
+
+
+def test_a_walk_of_a_capsule_with_a_place_never_turns_it_off() -> None:
+    made, seen = model(line=2), []
+    take_steps(made, pictures(), torch.arange(6), "back")
+    made.paint = lambda pose: seen.append(pose) or torch.zeros(len(pose), 1, 8, 8)  # type: ignore
+    made.explore(1, 5)
+    torch.testing.assert_close(length(seen[0][:, 1, :1]), torch.ones(15))
+
+
 def test_a_walk_has_a_row_for_each_axis_and_meets_in_the_middle() -> None:
     made = model()
     take_steps(made, pictures(), torch.arange(6), "back")

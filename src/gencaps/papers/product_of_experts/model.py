@@ -256,7 +256,7 @@ class ProductOfExperts(CapsuleModel):
         )
         z = (middle + shift).flatten(0, 1)
         which = torch.full((len(z),), capsule, device=device)
-        return self.paint(alone(squash_onto(z, self.config.line), which, self.experts)).unflatten(0, (dim, steps))
+        return self.paint(alone(self._whole(z), which, self.experts)).unflatten(0, (dim, steps))
 
     @property
     def capsule_names(self) -> tuple[str, ...]:
