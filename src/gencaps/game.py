@@ -66,6 +66,11 @@ class AdversarialGame(CapsuleModel):
     def deceive(self, x: Pictures, z: Codes) -> Terms:
         """Gives what the generator minimises, and ``diversity`` beside it, which it does not."""
 
+    @property
+    def weights(self) -> dict[str, float]:
+        """What the generator's terms count, those that do not count 1."""
+        return {"diversity": 0.0}
+
     def codes(self, y: Labelling, noise: Noise) -> Codes:
         """Draws what the generator paints from beside training pictures of these labels: z ~ N(0, I), label or not."""
         return self.draw(len(y), noise)
@@ -82,7 +87,7 @@ class AdversarialGame(CapsuleModel):
         """Computes the loss of the player whose turn it is."""
         z = self.codes(y, step.noise)
         if step.player == "generator":
-            return averaged(self.deceive(x, z), {"diversity": 0.0})
+            return averaged(self.deceive(x, z), self.weights)
         return averaged(self.tell_apart(x, z))
 
     def remarks(self, means: dict[str, float], progress: float) -> tuple[str, ...]:

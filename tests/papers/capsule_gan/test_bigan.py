@@ -38,8 +38,9 @@ def test_losses_by_hand_from_lengths_of_pairs() -> None:
     terms = model.deceive(x, z)
     assert terms["deceive"].tolist() == pytest.approx([0.36, 0.36])
     assert terms["encode"].tolist() == pytest.approx([0.16, 0.16])
-    # painted again x is 0.25 in place of 2: 10 (2 - 0.25)^2
-    assert terms["cycle"].tolist() == pytest.approx([30.625, 30.625])
+    # painted again x is 0.25 in place of 2: (2 - 0.25)^2, which counts ten times
+    assert terms["cycle"].tolist() == pytest.approx([3.0625, 3.0625])
+    assert model.weights == {"diversity": 0.0, "cycle": 10.0}
     assert "cycle" not in make("bigan", cycle_weight=0.0).deceive(pictures(), Noise(0).normal(4, 5))
 
 

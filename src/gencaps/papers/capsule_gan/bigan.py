@@ -68,7 +68,7 @@ class CapsuleBiGAN(MarginGame):
 
         (Donahue et al., 2017), section 3.4: the labels are swapped.
 
-        And ``||G(E(x)) - x||^2`` of a pixel, ``cycle_weight`` times, as the game says little of which z belongs to
+        And ``||G(E(x)) - x||^2`` of a pixel, which counts ``cycle_weight`` times, as the game says little of which z belongs to
         which picture: ALICE, (Li et al., 2017), section 3.2.
 
         Note: departs from Eq. (2) of (Jaiswal et al., 2018) in that the encoder's part is not weighed down by lambda:
@@ -82,7 +82,12 @@ class CapsuleBiGAN(MarginGame):
         }
         if self.config.cycle_weight == 0:
             return terms
-        return {**terms, "cycle": self.config.cycle_weight * (self.paint(seen) - x).square().mean((1, 2, 3))}
+        return {**terms, "cycle": (self.paint(seen) - x).square().mean((1, 2, 3))}
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """What the terms count: that of a picture painted again, too."""
+        return {**super().weights, "cycle": self.config.cycle_weight}
 
     def reconstruct(self, x: Pictures, noise: Noise | None = None) -> Pictures:
         """Paints G(E(x)); there is nothing random in it."""
