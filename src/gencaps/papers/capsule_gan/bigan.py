@@ -68,8 +68,8 @@ class CapsuleBiGAN(MarginGame):
 
         (Donahue et al., 2017), section 3.4: the labels are swapped.
 
-        And ``||G(E(x)) - x||^2`` of a pixel, which counts ``cycle_weight`` times, as the game says little of which z belongs to
-        which picture: ALICE, (Li et al., 2017), section 3.2.
+        And ``||G(E(x)) - x||^2`` of a pixel, which counts ``cycle_weight`` times, as the game says little of which z
+        belongs to which picture: ALICE, (Li et al., 2017), section 3.2.
 
         Note: departs from Eq. (2) of (Jaiswal et al., 2018) in that the encoder's part is not weighed down by lambda:
         it is there to keep D's own capsules from shrinking, and D waits here.
