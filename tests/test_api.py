@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 import gencaps
 from gencaps.abilities import ABILITIES, Classified
-from gencaps.api import Capsules, Classification, Painted
+from gencaps.api import Capsules
 from gencaps.model import CapsuleModel, Labelling, Losses, PictureInfo, Pictures, Step
+from gencaps.painted import Classification, Painted
 from gencaps.primitives.noise import Noise
 from tests.helpers import refused
 

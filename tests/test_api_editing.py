@@ -9,13 +9,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from gencaps.api import Capsules, Painted, load
+from gencaps.api import Capsules, load
 from gencaps.baselines.gan.config import GANConfig
 from gencaps.baselines.gan.model import ConvGAN
 from gencaps.cli import main
 from gencaps.data import synthetic
 from gencaps.engine.evaluate import pixels
 from gencaps.model import PictureInfo
+from gencaps.painted import Painted
 from gencaps.primitives.noise import Noise, mix_seed
 from tests.helpers import refused
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral, Real
+from collections.abc import Iterable, Mapping
+from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float
-from PIL import Image
 from torch import Tensor
 
 from gencaps.abilities import (
@@ -38,58 +36,21 @@ from gencaps.abilities import (
     Walks,
     abilities,
 )
+from gencaps.asked import by_hand, intensities, motion, numbered, refuse_short
 from gencaps.data.arrays import Given, as_pictures
 from gencaps.engine.devices import choose_device
 from gencaps.engine.pretrained import from_pretrained, how_made, model_card, run_of, save_pretrained
 from gencaps.errors import GencapsError, nearest
-from gencaps.figures import grid, save_picture, tinted, to_images
+from gencaps.figures import tinted
 from gencaps.model import CapsuleModel, PictureInfo
+from gencaps.painted import Classification, Painted
 from gencaps.primitives.noise import Noise, mix_seed
-from gencaps.primitives.pose import from_parameters
 from gencaps.trees import Node, trees
-from gencaps.wishes import Wishes, as_states, marked, read_dials, read_wishes
+from gencaps.wishes import Wishes, as_states, marked, read_wishes
 
 Ability = TypeVar("Ability")
 MOST_STEPS = 100_000
 """Steps of refining that can be asked for."""
-
-
-class Classification(NamedTuple):
-    """What is seen in each picture."""
-
-    label: list[str]
-    """The class of each picture, by name."""
-    presence: Float[Tensor, "n entities"]
-    """How surely each entity is there, 0 to 1, in the order of ``names``."""
-    names: tuple[str, ...]
-    unknown: Float[Tensor, "n"] | None = None
-    """How likely each picture shows none of them, 0 to 1; ``None`` where the model cannot tell."""
-
-
-class Painted(NamedTuple):
-    """Pictures that a model painted, values 0 to 1."""
-
-    pictures: Float[Tensor, "n channels height width"]
-    labels: list[str]
-    """One a row: what was asked for or seen."""
-    columns: int
-    """How many pictures belong in a row."""
-
-    def grid(self) -> Image.Image:
-        """Lays the pictures out in rows, each with its label."""
-        return grid(self.pictures, self.columns, row_labels=self.labels)
-
-    def images(self) -> list[Image.Image]:
-        """Gives the pictures one by one."""
-        return to_images(self.pictures)
-
-    def sheet(self) -> Image.Image:
-        """Gives the grid; a single picture as it is, so that a model can take it again."""
-        return self.images()[0] if len(self.pictures) == 1 else self.grid()
-
-    def save(self, path: str | Path) -> Path:
-        """Writes the sheet as a PNG, JPEG or WebP."""
-        return save_picture(self.sheet(), Path(path))
 
 
 class Capsules:
@@ -204,11 +165,11 @@ class Capsules:
             scale: above 1 enlarges.
         """
         model, device = self._able(Places), self.model.device
-        frame = _motion(right, down, turn, scale).to(device)
+        frame = motion(right, down, turn, scale).to(device)
         if objects is None:
             on, labels = torch.eye(model.objects, device=device), [f"object {i}" for i in range(model.objects)]
         else:
-            chosen = _numbered(objects, model.objects, "object")
+            chosen = numbered(objects, model.objects, "object")
             on = torch.zeros(1, model.objects, device=device)
             on[0, chosen] = 1.0
             labels = [f"object {', '.join(map(str, chosen))}"]
@@ -240,14 +201,14 @@ class Capsules:
         if not 1 <= steps <= MOST_STEPS:
             raise GencapsError(f"steps is {steps}; ask for 1 to {MOST_STEPS:,} pictures on the way")
         model = self._able(Moves)
-        _motion(right, down, turn, scale)  # refused before pictures are read
+        motion(right, down, turn, scale)  # refused before pictures are read
         objects = self._able(Places).objects
-        number = None if object is None else _numbered(object, objects, "object")[0]
+        number = None if object is None else numbered(object, objects, "object")[0]
         x = self.pictures(pictures)
         which = model.strongest(x) if number is None else torch.full((len(x),), number, device=x.device)
         made = []
         for share in torch.linspace(1 / steps, 1, steps).tolist():
-            by = _motion(share * right, share * down, share * turn, scale**share).to(x.device)
+            by = motion(share * right, share * down, share * turn, scale**share).to(x.device)
             made.append(model.moved(x, which, by.expand(len(x), 2, 3)))
         labels = [f"object {i}" for i in which.tolist()]
         return Painted(torch.stack(made, 1).flatten(0, 1).cpu(), labels, steps)
@@ -327,12 +288,12 @@ class Capsules:
 
     def _experts(self, model: Draws, capsule: int | Iterable[int]) -> list[int]:
         """Looks capsules up by number."""
-        return _numbered(capsule, model.experts, "capsule")
+        return numbered(capsule, model.experts, "capsule")
 
     @torch.no_grad()
     def explore(self, capsule: int, *, steps: int = 8) -> Painted:
         """Walks through the middle of one capsule along each of its axes, a row an axis."""
-        _refuse_short(steps)
+        refuse_short(steps)
         model = self._able(Explores)
         assert isinstance(model, Draws)
         walk = model.explore(self._experts(model, capsule)[0], steps)
@@ -396,7 +357,7 @@ class Capsules:
         editor = self._able(Edits)
         if styles < 0:
             raise GencapsError(f"styles is {styles}; ask for 0 (the plainest form) or more")
-        shares = _intensities(intensity)
+        shares = intensities(intensity)
         wanted = self.wishes(wishes)
         x, groups = self.pictures(pictures), 1 if self.info.labels == "classes" else len(self.names)
         every, device = max(1, styles), x.device
@@ -404,7 +365,7 @@ class Capsules:
         numbers = None
         if turn is not None:
             names, dim = self._able(Turns).capsule_names, self.model.config.dim
-            numbers = _by_hand(torch.full((len(states), len(names), dim), torch.nan, device=device), turn, names)
+            numbers = by_hand(torch.full((len(states), len(names), dim), torch.nan, device=device), turn, names)
         columns = [
             editor.edit(
                 x.repeat_interleave(every, 0),
@@ -442,7 +403,7 @@ class Capsules:
         self, start: Given, end: Given, *, only: str | Iterable[str] | None = None, steps: int = 8
     ) -> Painted:
         """Walks from each start to its end picture in equal steps, in all that they show or in some attributes only."""
-        _refuse_short(steps)
+        refuse_short(steps)
         first, last = self.pictures(start), self.pictures(end)
         if len(first) != len(last):
             raise GencapsError(f"{len(first)} pictures to start from and {len(last)} to end at: give as many of both")
@@ -478,7 +439,7 @@ class Capsules:
         model = self._able(Turns)
         x = self.pictures(pictures)
         values, on, _ = model.dials(x)
-        made = model.turn(_by_hand(values, dials, model.capsule_names), on)
+        made = model.turn(by_hand(values, dials, model.capsule_names), on)
         return Painted(made.cpu(), self._seen(x), 1)
 
     @torch.no_grad()
@@ -486,7 +447,7 @@ class Capsules:
         """Paints ``n`` walks, a row each, between new pictures of whatever the model likes; same seed, same walks."""
         if n < 1:
             raise GencapsError(f"n is {n}; ask for at least 1 walk")
-        _refuse_short(steps)
+        refuse_short(steps)
         walks = self._able(Walks).walk(n, steps, Noise(seed, self.model.device))
         return Painted(walks.flatten(0, 1).cpu(), [""] * n, steps)
 
@@ -516,60 +477,12 @@ class Capsules:
         return save_pretrained(self.model, folder, model_card(self.model, made), half=half)
 
 
-def _numbered(given: int | Iterable[int], n: int, what: str) -> list[int]:
-    """Looks capsules or objects up by number, from 0."""
-    listed = [given] if isinstance(given, Integral) else list(given)  # pyright: ignore[reportArgumentType]
-    for one in listed:
-        if not isinstance(one, Integral) or not 0 <= int(one) < n:
-            raise GencapsError(f"there is no {what} '{one}': this model has {what}s 0 to {n - 1}")
-    if not listed:
-        raise GencapsError(f"no {what} was named: name some of 0 to {n - 1}")
-    return [int(one) for one in listed]
-
-
-def _by_hand(
-    values: Float[Tensor, "n capsules dim"], dials: str | Mapping[str, float | int], names: Sequence[str]
-) -> Float[Tensor, "n capsules dim"]:
-    """Sets some numbers of capsules, the same for all pictures."""
-    for (capsule, place), value in read_dials(dials, names, values.shape[-1]).items():
-        values[:, capsule, place] = value
-    return values
-
-
-def _motion(right: float, down: float, turn: float, scale: float) -> Float[Tensor, "2 3"]:
-    """Gives a shift, a turn in degrees and a growth as one pose."""
-    for name, value in {"right": right, "down": down, "turn": turn, "scale": scale}.items():
-        if not abs(value) <= 1000:
-            raise GencapsError(f"{name} is {value}; it must be from -1000 to 1000")
-    if scale <= 0:
-        raise GencapsError(f"scale is {scale}; it must be above 0")
-    both = torch.full((2,), float(scale))
-    return from_parameters(torch.tensor(math.radians(turn)), both, torch.zeros(()), torch.tensor([right, down]).float())
-
-
 def _on_cpu(code: Any) -> Any:
     """Brings named tensors, or tuples of them, to the CPU."""
     if isinstance(code, Tensor):
         return code.cpu()
     parts = [_on_cpu(part) for part in code]
     return type(code)(*parts) if hasattr(code, "_fields") else tuple(parts)
-
-
-def _intensities(given: Any) -> list[float]:
-    """Reads one share or several, each from 0 to 1."""
-    try:
-        shares = [float(given)] if isinstance(given, Real) else [float(share) for share in given]
-    except (TypeError, ValueError):
-        shares = []
-    if not shares or any(not 0 <= share <= 1 for share in shares):
-        raise GencapsError(f"intensity is {given}; it goes from 0 to 1")
-    return shares
-
-
-def _refuse_short(steps: int) -> None:
-    """Refuses a walk without an end."""
-    if steps < 2:
-        raise GencapsError(f"steps is {steps}; a walk needs at least 2")
 
 
 def _few(text: str, most: int = 3) -> str:

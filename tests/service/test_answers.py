@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gencaps.api import Capsules, Painted
+from gencaps.api import Capsules
 from gencaps.engine.pretrained import shipped
 from gencaps.figures import to_bytes
+from gencaps.painted import Painted
 from tests.service.helpers import complaint, encoded, pixels, text
 
 Models = dict[str, Capsules]

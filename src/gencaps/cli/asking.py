@@ -13,7 +13,8 @@ from gencaps.errors import GencapsError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from gencaps.api import Capsules, Painted
+    from gencaps.api import Capsules
+    from gencaps.painted import Painted
 
 MOST = 1_000_000
 """Pictures that can be asked for at once."""
@@ -126,7 +127,7 @@ def beside(x: Tensor, *paintings: Painted) -> Painted:
     """Sets what was painted of pictures beside them, a row a picture."""
     import torch
 
-    from gencaps.api import Painted
+    from gencaps.painted import Painted
 
     rows = [x.cpu()[:, None], *(painted.pictures.unflatten(0, (len(x), -1)) for painted in paintings)]
     columns = 1 + sum(painted.columns for painted in paintings)

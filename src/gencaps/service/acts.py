@@ -9,7 +9,8 @@ import torch
 from pydantic import BaseModel
 from torch import Tensor
 
-from gencaps.api import Capsules, Painted
+from gencaps.api import Capsules
+from gencaps.painted import Painted
 from gencaps.service import questions
 from gencaps.service.answers import (
     GIF,

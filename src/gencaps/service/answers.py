@@ -16,9 +16,10 @@ from starlette.responses import Response
 from torch import Tensor
 
 from gencaps.abilities import Dials, Draws, Explained, Turns
-from gencaps.api import Capsules, Classification, Painted
+from gencaps.api import Capsules
 from gencaps.figures import gif, to_bytes
 from gencaps.model import count_parameters
+from gencaps.painted import Classification, Painted
 from gencaps.service.whole import PNG as SIGNATURE
 
 JSON, PNG, GIF = "application/json", "image/png", "image/gif"
