@@ -2,9 +2,10 @@
 
     python benchmarks/capsnet_epoch.py [--preset paper --data mnist] [--out docs/results/capsnet_epoch.json]
 
-Everything but routing is the same: the preset, its precision, the loader, the optimiser. The usual routing (votes by a
-broadcast matmul, a loop in Python: benchmarks/routing.py) is taken as it is written, and once more compiled with the
-rest of the network. The first epoch of each, which compiles, is left out. Settings go on as --model.X and --train.X.
+Everything but routing is the same: the preset, its precision, the loader, the optimiser, and that steps are recorded on
+a GPU, so that no way waits for Python. The usual routing (votes by a broadcast matmul: benchmarks/routing.py) is taken
+as it is written, and once more compiled with the rest of the network. The first epoch of each, which compiles, is left
+out. Settings go on as --model.X and --train.X.
 """
 
 from __future__ import annotations

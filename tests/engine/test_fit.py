@@ -235,6 +235,7 @@ class Duel(CapsuleModel):
         self.values: list[tuple[float, float, float]] = []
         self.autocast: set[bool] = set()
         self.wanted: set[tuple[str, bool, bool, bool]] = set()
+        self.begun: list[tuple[str, int]] = []
 
     def stages(self) -> tuple[Stage, ...]:
         return (Stage("warm", epochs=1), Stage("game"))
@@ -243,6 +244,10 @@ class Duel(CapsuleModel):
         if stage == "warm":
             return {"warm": Player([self.first])}
         return {"a": Player([self.a]), "b": Player([self.b], rate=0.1, optimizer="sgd")}
+
+    def begin(self, stage: str, x: Tensor, noise: Noise) -> None:
+        assert x.is_floating_point()
+        self.begun.append((stage, len(self.seen)))
 
     def losses(self, x: Tensor, y: Tensor, step: Step) -> Losses:
         self.seen.append((step.stage, step.player))
@@ -270,6 +275,7 @@ def test_stages_run_in_turn_and_players_move_only_their_own_weights(
     per_epoch = 1294 // 64
     assert model.seen == [("warm", "warm")] * per_epoch + [("game", "a"), ("game", "b")] * (3 * per_epoch)
     assert model.autocast == {False}
+    assert model.begun == [("warm", 0), ("game", per_epoch)]  # once each, before the first step
     # gradients of the player's own weights alone, and of all again afterwards
     assert model.wanted == {("warm", True, False, False), ("a", False, True, False), ("b", False, False, True)}
     assert all(p.requires_grad for p in model.parameters())

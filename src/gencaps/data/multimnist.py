@@ -54,6 +54,6 @@ def make(plain: Splits) -> Splits:
     """Makes the set: pairs and single digits to train on, pairs alone to test."""
     paired = [overlay(plain.train, seed, ALONE) for seed in TRAIN_SEEDS]
     x, y = torch.cat([each.x for each in paired]), torch.cat([each.y for each in paired])
-    note = f"two digits of MNIST on top of each other, each in {len(paired)} pictures"
+    note = f"two digits of MNIST on top of each other, each leading {len(paired)} pictures"
     train = replace(paired[0], x=x, y=y, notes=(note,))
     return Splits(train, train[:0], overlay(plain.test, TEST_SEED))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from gencaps.model import Step
 from gencaps.papers.capsule_gan.bigan import Code
 from gencaps.primitives.noise import Noise
 from tests.helpers import refused
@@ -41,6 +42,9 @@ def test_losses_by_hand_from_lengths_of_pairs() -> None:
     # painted again x is 0.25 in place of 2: (2 - 0.25)^2, which counts ten times
     assert terms["cycle"].tolist() == pytest.approx([3.0625, 3.0625])
     assert model.weights == {"diversity": 0.0, "cycle": 10.0}
+    model.codes = lambda y, noise: z
+    total = model.losses(x, torch.zeros(2, dtype=torch.long), Step(Noise(0), player="generator")).total
+    assert total.item() == pytest.approx(0.36 + 0.16 + 30.625)
     assert "cycle" not in make("bigan", cycle_weight=0.0).deceive(pictures(), Noise(0).normal(4, 5))
 
 

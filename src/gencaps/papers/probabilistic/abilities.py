@@ -169,7 +169,7 @@ class Abilities(CapsuleModel):
 
         Args:
             steps: of Adam.
-            rate: its step size.
+            rate: its first step size, which falls to 0.
             seed: of the random numbers.
         """
         config, noise, start = self.config, Noise(seed, x.device), self.encode(x)

@@ -18,7 +18,7 @@ from gencaps.papers.product_of_experts.factors import Factors
 from gencaps.papers.product_of_experts.layer import ExpertLayer, contrast, mix, up
 from gencaps.papers.product_of_experts.moments import moment_gap
 from gencaps.papers.product_of_experts.painting import back_rule, best_alone, falls_to, paint_alone
-from gencaps.papers.product_of_experts.spaces import as_drawn, fired, presence, squash_onto, unsquash_from
+from gencaps.papers.product_of_experts.spaces import as_drawn, fired, parted, presence, squash_onto, unsquash_from
 from gencaps.primitives.likelihoods import LIKELIHOODS
 from gencaps.primitives.noise import Noise
 from gencaps.primitives.squash import one_for_zero, squash, unsquash
@@ -169,7 +169,7 @@ class ProductOfExperts(CapsuleModel):
         else:
             terms = {config.target: self._error(up(above, layer.back, e), z, x, place)}
         if one is not None and noise is not None:
-            # as new ones are drawn: of their length, mostly noise, and in the half of the sphere that training visits
+            # about as new ones are drawn: of that length, mostly noise, in the half of the sphere that training visits
             line, share = config.line, config.alone_noise
             kept = (1 - share) * as_drawn(unsquash_from(one, line), line)
             drawn = into_half(kept + share * noise * (one != 0), layer.mean_direction.expand_as(kept), line)
@@ -255,6 +255,9 @@ class ProductOfExperts(CapsuleModel):
             torch.linspace(-reach, reach, steps, device=device)[None, :, None] * torch.eye(dim, device=device)[:, None]
         )
         z = (middle + shift).flatten(0, 1)
+        if self.config.line:  # nowhere on the walk without a direction, which would turn it off
+            a, t = parted(z, self.config.line)
+            z = torch.cat([torch.where(a.any(-1, keepdim=True), a, parted(middle, self.config.line)[0]), t], -1)
         which = torch.full((len(z),), capsule, device=device)
         return self.paint(alone(self._whole(z), which, self.experts)).unflatten(0, (dim, steps))
 
