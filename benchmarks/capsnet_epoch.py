@@ -40,13 +40,11 @@ def routed_usually(u: Tensor, weight: Tensor, iterations: int = 3, **choices: An
         return usual(u.float(), weight.float(), iterations)
 
 
-@torch.compiler.disable
-def as_written(u: Tensor, weight: Tensor, iterations: int = 3, **choices: Any) -> Tensor:
-    """Routes by the usual way, left as it is where the rest is compiled."""
-    return routed_usually(u, weight, iterations, **choices)
-
-
-WAYS: dict[str, Callable[..., Any]] = {OURS: route, USUAL: as_written, COMPILED: routed_usually}
+WAYS: dict[str, Callable[..., Any]] = {
+    OURS: route,
+    USUAL: torch.compiler.disable(routed_usually),
+    COMPILED: routed_usually,
+}
 
 
 def epoch_seconds(preset: str, data: str, device: str, overrides: dict[str, dict[str, object]]) -> list[float]:

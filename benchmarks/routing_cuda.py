@@ -196,7 +196,7 @@ def plot(growth: dict[str, Any], path: Path) -> None:
             seen = [(int(value), row[way]["ms"]) for value, row in rows.items() if way in row]
             axes.loglog(*zip(*seen, strict=True), marker="o", label=way)
         axes.set(xlabel=name, ylabel="ms")
-        axes.legend(fontsize=7)
+    figure.axes[-1].legend(fontsize=7)
     figure.savefig(path, dpi=110)
 
 
