@@ -141,9 +141,7 @@ class Capsules:
     @torch.no_grad()
     def templates(self) -> Painted:
         """Paints the templates that were learned, as they look on black."""
-        sheet = self._able(ShowsTemplates).template_sheet().cpu()
-        rows = -(-len(sheet) // 8)
-        return Painted(sheet, [""] * rows, min(8, len(sheet)))
+        return Painted.in_rows(self._able(ShowsTemplates).template_sheet().cpu(), 8)
 
     @torch.no_grad()
     def place(
@@ -273,8 +271,8 @@ class Capsules:
                     f"this {self.model.paper} model paints what it likes: it knows no classes, leave them out"
                 )
             # ten a row; a product of experts paints from each capsule in turn, so that a column is one capsule's
-            columns = min(n, self.model.experts if isinstance(self.model, Draws) else 10)
-            return Painted(self.model.sample(n, noise).cpu(), [""] * -(-n // columns), columns)
+            most = self.model.experts if isinstance(self.model, Draws) else 10
+            return Painted.in_rows(self.model.sample(n, noise).cpu(), most)
         y, labels = self._asked(classes, attributes, like)
         made = self._able(Generates).generate(y.repeat_interleave(n, 0), noise)
         return Painted(made.cpu(), labels, n)

@@ -33,6 +33,12 @@ class Painted(NamedTuple):
     columns: int
     """How many pictures belong in a row."""
 
+    @classmethod
+    def in_rows(cls, pictures: Float[Tensor, "n channels height width"], most: int) -> Painted:
+        """Lays pictures that nobody asked for by name in rows of ``most``, without labels."""
+        columns = min(most, len(pictures))
+        return cls(pictures, [""] * -(-len(pictures) // columns), columns)
+
     def grid(self) -> Image.Image:
         """Lays the pictures out in rows, each with its label."""
         return grid(self.pictures, self.columns, row_labels=self.labels)
