@@ -45,5 +45,5 @@ def log_prob_logit(
         temperature: ``lambda``, above 0.
     """
     d = temperature * sample_logit - logit
-    log_temperature = torch.log(torch.as_tensor(temperature, dtype=d.dtype, device=d.device))
+    log_temperature = torch.log(temperature * d.new_ones(()))  # made on the device: a copy to it could not be recorded
     return log_temperature - d - 2 * functional.softplus(-d)

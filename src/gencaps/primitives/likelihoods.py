@@ -54,7 +54,7 @@ def gaussian_negative_log_likelihood(
         x: pictures.
         sigma: standard deviation of the pixels' noise.
     """
-    log_var = 2 * torch.log(torch.as_tensor(sigma, dtype=mean.dtype, device=mean.device))
+    log_var = 2 * torch.log(sigma * mean.new_ones(()))  # made on the device: a copy to it could not be recorded
     return -_per_example(gaussian.log_prob(x, mean, log_var))
 
 
