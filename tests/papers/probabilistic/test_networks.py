@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
+from gencaps.model import PictureInfo, Step
 from gencaps.papers.probabilistic.capsules import Capsules
+from gencaps.papers.probabilistic.config import ProbabilisticConfig
+from gencaps.papers.probabilistic.model import ProbabilisticCapsules
 from gencaps.papers.probabilistic.networks import ParentEncoder, PartEncoder, pooled
+from gencaps.primitives.noise import Noise
 from tests.papers.probabilistic.helpers import random_capsules
 
 
@@ -24,7 +29,7 @@ def test_the_tops_outputs_vary_with_the_input() -> None:
     # and soon they tell two kinds of pictures apart
     wanted = (child.pose[:, 0, 0, 2] > 0).long()
     search = torch.optim.Adam(net.parameters(), 1e-3)
-    for _ in range(60):
+    for _ in range(20):
         loss = torch.nn.functional.cross_entropy(net(child).presence_logit, wanted)
         search.zero_grad()
         loss.backward()
@@ -72,3 +77,32 @@ def test_parts_begin_at_a_templates_scale_and_vary_with_the_picture(channels: in
     found = net(x)
     assert (found.pose - 0.4 * torch.eye(2, 3)).abs().mean() < 0.3
     assert found.pose.std(0).mean() > 1e-3
+
+
+def squares(left: Tensor) -> Tensor:
+    """Draws a bright square of 5 px on 20 px, so many pixels from the left."""
+    x = torch.zeros(len(left), 1, 20, 20)
+    for row, place in enumerate(left.tolist()):
+        x[row, 0, 7:12, place : place + 5] = 1.0
+    return x
+
+
+def moved(follow: bool) -> int:
+    """Counts the parts of 8 that go along with a square after 20 steps of training on squares that lie anywhere."""
+    torch.manual_seed(0)
+    config = ProbabilisticConfig(capsules=(2, 8), template=6, widths=(8, 8, 8, 8), features=4, follow=follow)
+    model = ProbabilisticCapsules(config, PictureInfo(1, 20, ("square",)))
+    search = torch.optim.Adam(model.parameters(), 0.01)
+    for step in range(20):
+        x = squares(torch.randint(0, 16, (32,)))
+        search.zero_grad()
+        model.losses(x, torch.zeros(32), Step(Noise(step, "cpu"), stage="parts")).total.backward()
+        search.step()
+    with torch.no_grad():
+        first, second = (model.recogniser.lowest(squares(torch.full((1,), left))).pose for left in (3, 9))
+    return int(((second - first)[0, :, 0, 2] > 0.3).sum())  # 0.6 is the way of the square
+
+
+def test_parts_that_follow_go_along_with_what_they_paint() -> None:
+    assert moved(follow=True) >= 5
+    assert moved(follow=False) <= 2

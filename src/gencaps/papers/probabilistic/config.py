@@ -40,6 +40,8 @@ class ProbabilisticConfig:
     """Channels of the part encoder's convolutions; the first two have stride 2."""
     features: int = 16
     """Numbers that each part pools from the convolutions."""
+    follow: bool = False
+    """Lets parts begin where their capsules attend; for objects that may lie anywhere on the picture."""
     width: int = 128
     """Width of the set transformer."""
     blocks: int = 4

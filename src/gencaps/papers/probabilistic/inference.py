@@ -30,7 +30,8 @@ class Recogniser(nn.Module):
     def __init__(self, config: ProbabilisticConfig, channels: int, size: int) -> None:
         super().__init__()
         counts = config.capsules
-        self.parts = PartEncoder(channels, counts[-1], config.widths, config.features, config.template / size)
+        scale = config.template / size
+        self.parts = PartEncoder(channels, counts[-1], config.widths, config.features, scale, config.follow)
         # objects that are solved from votes need no network
         learned = [k for k in range(len(counts) - 1) if k > 0 or config.top == "set"]
         self.parents = nn.ModuleDict({str(k): self._parents(k, config) for k in learned})

@@ -15,6 +15,8 @@ FIRST_LOG_VAR = -6.0
 """Where log sigma^2 of a pose begins: a spread of 0.05, a pixel or less."""
 LOUD = 4.0
 """What the set transformer's inputs are multiplied by: poses differ by tenths, which its norms would drown."""
+SHARP = 5.0
+"""What the first weights of attention are multiplied by where parts follow it: even attention lies in the middle."""
 Tokens = Float[Tensor, "batch tokens width"]
 
 
@@ -45,9 +47,13 @@ class PartEncoder(nn.Module):
         widths: channels of the convolutions; the first two have stride 2.
         features: numbers that each capsule pools.
         scale: size of a template on the canvas, where poses begin.
+        follow: lets a part begin to lie where its capsule attends, and attention begin sharp. Else a part begins in the
+            middle wherever the picture's object is, and most parts of objects that lie anywhere never learn to move.
     """
 
-    def __init__(self, channels: int, capsules: int, widths: tuple[int, ...], features: int, scale: float) -> None:
+    def __init__(
+        self, channels: int, capsules: int, widths: tuple[int, ...], features: int, scale: float, follow: bool = False
+    ) -> None:
         super().__init__()
         layers: list[nn.Module] = []
         for place, width in enumerate(widths):
@@ -58,6 +64,12 @@ class PartEncoder(nn.Module):
         self.heads = nn.Parameter(torch.randn(capsules, features + 2, 13) * 0.3 / features**0.5)
         first = torch.cat([torch.zeros(1), scale * identity().flatten(), torch.full((6,), FIRST_LOG_VAR)])
         self.bias = nn.Parameter(first.repeat(capsules, 1))
+        if follow:
+            with torch.no_grad():
+                # the place's x and y, the last of what is pooled, go on to the pose's third column
+                self.heads[:, -2, 3] += 1.0
+                self.heads[:, -1, 6] += 1.0
+                self.maps.weight.unflatten(0, (capsules, -1))[:, 0] *= SHARP
 
     def forward(self, x: Float[Tensor, "batch channels height width"]) -> Layer:
         """Gives the parts of pictures."""
