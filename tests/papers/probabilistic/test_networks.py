@@ -29,7 +29,7 @@ def test_the_tops_outputs_vary_with_the_input() -> None:
     # and soon they tell two kinds of pictures apart
     wanted = (child.pose[:, 0, 0, 2] > 0).long()
     search = torch.optim.Adam(net.parameters(), 1e-3)
-    for _ in range(20):
+    for _ in range(60):
         loss = torch.nn.functional.cross_entropy(net(child).presence_logit, wanted)
         search.zero_grad()
         loss.backward()
@@ -96,7 +96,7 @@ def moved(follow: bool) -> int:
     for step in range(20):
         x = squares(torch.randint(0, 16, (32,)))
         search.zero_grad()
-        model.losses(x, torch.zeros(32), Step(Noise(step, "cpu"), stage="parts")).total.backward()
+        model.losses(x, torch.zeros(32, dtype=torch.long), Step(Noise(step, "cpu"), stage="parts")).total.backward()
         search.step()
     with torch.no_grad():
         first, second = (model.recogniser.lowest(squares(torch.full((1,), left))).pose for left in (3, 9))

@@ -52,6 +52,7 @@ def _samples(subject: Subject, domain: str) -> Measured:
     real = pixels(splits.test.x)
     values = {
         "negatives_percent": 100 * negatives(made.flatten(0, 1), usual),
+        "negatives_real_percent": 100 * negatives(real, usual),
         "judge_sure_percent": 100 * sure_share(seen.presence),
         "top_class_percent": 100 * special.mean_top_share,
         "leading_classes": float(special.leading),

@@ -9,18 +9,19 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gencaps.baselines.rbm import RBM
+from gencaps.data.images import ImageSet
 from gencaps.data.transforms import rotated
 from gencaps.engine.evaluate import pixels
-from gencaps.engine.probe import Features, latents, of_all
+from gencaps.engine.probe import of_all
 from gencaps.metrics.pca import PCA
 from gencaps.metrics.probe import LinearProbe
-from gencaps.metrics.rotation import ANGLES, rotation_sweep
+from gencaps.metrics.rotation import ANGLES
 from gencaps.reproduce.subject import Measured, Subject
 
 UNITS, RBM_EPOCHS = 320, 20
 """Numbers in 20 capsules of 16, which what they are compared with has too."""
-TRAIN_TURNS = 1
-"""The seed of the angles that a probe's training pictures are turned by, where the model was trained on turned ones."""
+TEST_TURNS, TRAIN_TURNS = 0, 1
+"""Seeds of the angles: of test pictures, and of a probe's training pictures where its model saw turned ones."""
 
 
 def presences(model: Any, x: Tensor) -> Float[Tensor, "batch features"]:
@@ -29,38 +30,38 @@ def presences(model: Any, x: Tensor) -> Float[Tensor, "batch features"]:
 
 
 def probe(subject: Subject) -> Measured:
-    """Probes (mu, sigma)."""
-    return probe_on(subject, latents)
+    """Probes all latent variables."""
+    return probe_on(subject, {"": slice(None)})
 
 
-def probe_presence(subject: Subject) -> Measured:
-    """Probes t0."""
-    return probe_on(subject, presences)
-
-
-def probe_pose(subject: Subject) -> Measured:
-    """Probes t0 and A0."""
-    return probe_on(subject, latents)
+def probe_scene(subject: Subject) -> Measured:
+    """Probes t0, and t0 with A0, of the same codes."""
+    return probe_on(subject, {"t0-": slice(subject.model.config.capsules[0]), "t0-a0-": slice(None)})
 
 
 @torch.no_grad()
-def probe_on(subject: Subject, features: Features) -> Measured:
+def probe_on(subject: Subject, parts: dict[str, slice]) -> Measured:
     """Fits a linear probe on the training latents and tests it on the test part, plain and turned by up to N degrees.
 
     The model and the probe see upright pictures alone, but where the model was trained on turned ones: then the
     probe's training pictures are turned alike (Smith et al., 2021), sections 5.2 and 5.3.
+
+    Args:
+        parts: which of the latent variables are probed, each by itself, under names that quantities begin with.
     """
-    model, splits = subject.model, subject.splits
-    degrees = subject.run.recipe.train.degrees
-    train = rotated(splits.train, degrees, TRAIN_TURNS) if degrees else splits.train
-    fitted = LinearProbe.fit(of_all(model, train, features), train.y.to(model.device), len(train.names))
+    model, test = subject.model, subject.splits.test
+    train = _turned(subject.splits.train, subject.run.recipe.train.degrees, TRAIN_TURNS)
+    found, y = of_all(model, train), train.y.to(model.device)
+    fitted = {name: LinearProbe.fit(found[:, part], y, len(train.names)) for name, part in parts.items()}
+    values = {}
+    for angle in ANGLES:
+        seen = of_all(model, _turned(test, angle, TEST_TURNS))
+        values |= {f"{name}rotated-{angle:g}": fitted[name].accuracy(seen[:, parts[name]], test.y) for name in parts}
+    return Measured(values | {f"{name}test": values[f"{name}rotated-0"] for name in parts})
 
-    def read(x: Tensor) -> Tensor:
-        x = x.to(model.device)
-        return fitted.predict(features(model, pixels(x) if x.dtype == torch.uint8 else x)).cpu()
 
-    turned = rotation_sweep(read, splits.test.x, splits.test.y, ANGLES)
-    return Measured({"test": turned[0.0], **{f"rotated-{angle:g}": share for angle, share in turned.items()}})
+def _turned(images: ImageSet, degrees: float, seed: int) -> ImageSet:
+    return rotated(images, degrees, seed) if degrees else images
 
 
 def probe_pca320(subject: Subject) -> Measured:
