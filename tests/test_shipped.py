@@ -19,6 +19,7 @@ BYTES = 3_000_000
 
 def test_there_are_some() -> None:
     assert {"faces", "fashion_mnist", "mnist"} <= set(NAMES)
+    assert {"mnist_gan", "mnist_experts", "fashion_mnist_experts", "mnist_scene"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -26,19 +27,44 @@ def test_each_is_small_and_has_a_card_with_figures(name: str) -> None:
     folder = shipped()[name]
     assert sum(file.stat().st_size for file in folder.iterdir()) <= BYTES
     card = (folder / "README.md").read_text()
-    for word in ("parameters", "## How it was made", "seed: ", "accuracy: ", f'gencaps.load("{name}")'):
+    for word in ("parameters", "## How it was made", "seed: ", f'gencaps.load("{name}")'):
         assert word in card
+    assert re.search(r"^- (accuracy|mse|painted as asked.*): [\d.]+$", card, re.MULTILINE)
     assert not re.search(r"/(root|home|work)/", card)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_paints_what_its_own_eyes_then_read(name: str) -> None:
     model = gencaps.load(name, "cpu")
-    if model.info.labels == "classes":
+    if model.info.labels == "classes" and {"classify", "generate"} <= set(model.can):
         made = model.generate(n=5, seed=3)
         read = model.classify(made.pictures).label
         wanted = [one for one in model.names for _ in range(5)]
         assert sum(a == b for a, b in zip(read, wanted, strict=True)) >= 0.9 * len(wanted)
+
+
+def test_the_gan_paints_the_digit_it_is_asked_for() -> None:
+    model, reader = gencaps.load("mnist_gan", "cpu"), gencaps.load("mnist", "cpu")
+    wanted = [name for name in model.names for _ in range(5)]
+    read = reader.classify(model.generate(n=5, seed=3).pictures).label
+    assert sum(a == b for a, b in zip(read, wanted, strict=True)) >= 0.95 * len(wanted)
+
+
+@pytest.mark.parametrize(("name", "reader"), [("mnist_experts", "mnist"), ("fashion_mnist_experts", "fashion_mnist")])
+def test_single_experts_draw_what_another_model_knows(name: str, reader: str) -> None:
+    seen = gencaps.load(reader, "cpu").classify(gencaps.load(name, "cpu").generate(n=100, seed=3).pictures)
+    assert (seen.presence.amax(1) > 0.9).float().mean() > 0.8
+    assert len(set(seen.label)) >= 8
+
+
+def test_the_scene_paints_digits_again_and_tells_upright_ones() -> None:
+    digits = gencaps.load("mnist", "cpu").generate(n=3, seed=3).pictures
+    model: Any = gencaps.load("mnist_scene", "cpu").model
+    with torch.no_grad():
+        code = model.encode(digits)
+        assert (model.reconstruct(digits) - digits).square().mean() < 0.006
+    assert (code.turn[:, 0, 0] > 0.8).float().mean() > 0.9  # the cosine of the turn
+    assert len(set(code.presence.argmax(1).tolist())) >= 8
 
 
 def faces(n: int) -> tuple[torch.Tensor, torch.Tensor]:

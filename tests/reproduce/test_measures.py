@@ -14,6 +14,7 @@ from gencaps import data
 from gencaps.abilities import Classified
 from gencaps.data.images import ImageSet, Splits
 from gencaps.engine.evaluate import pixels
+from gencaps.engine.probe import latents
 from gencaps.engine.recipe import make_recipe
 from gencaps.engine.run import Run
 from gencaps.engine.train import Trained
@@ -25,7 +26,7 @@ from gencaps.model import CapsuleModel, Labelling, Losses, PictureInfo, Pictures
 from gencaps.primitives.noise import Noise
 from gencaps.reproduce import subject as subject_module
 from gencaps.reproduce.judge import Judge, as_judge
-from gencaps.reproduce.measures import classify, figures, generation, probes, spreading
+from gencaps.reproduce.measures import classify, experts, figures, generation, probes, spreading
 from gencaps.reproduce.subject import Measured, Subject, generate, sample
 from tests.helpers import refused
 
@@ -189,7 +190,7 @@ class Encoder(Stub):
 
 def test_latents_are_means_then_deviations(digits: Splits) -> None:
     x = pixels(digits.test.x[:3])
-    found = probes.latents(Encoder(digits.test), x)
+    found = latents(Encoder(digits.test), x)
     torch.testing.assert_close(found, torch.cat([x.flatten(1), torch.full((3, 64), 2.0)], 1))
 
 
@@ -383,3 +384,19 @@ def test_figures_show_the_first_pictures(digits: Splits) -> None:
     assert figures.interpolation(subject).tobytes() == grid(walk, 10).tobytes()
     tray = look(Tray(digits.train), digits)
     assert figures.samples(tray).tobytes() == grid(pixels(digits.train.x[:100]), 10).tobytes()
+
+
+def test_a_negative_is_told_from_a_bright_picture() -> None:
+    """By mean intensity a bright coat is a negative and a dark negative is none; by the nearest real picture not so."""
+    coat, ring = torch.ones(1, 1, 8, 8), torch.zeros(1, 1, 8, 8)
+    coat[..., :1] = 0.0
+    ring[..., 1:7, 1:7] = 1.0
+    ring[..., 2:6, 2:6] = 0.0
+    dark = torch.full((1, 1, 8, 8), 0.1)
+    dark[..., :2, :] = 0.6
+    real = torch.cat([coat, ring, 1 - dark])
+    assert experts.negatives(coat, usual=0.3) == 1.0
+    assert experts.negatives_by_nearest(0.9 * coat, real) == 0.0
+    assert experts.negatives(dark, usual=0.3) == 0.0
+    assert experts.negatives_by_nearest(dark, real) == 1.0
+    assert experts.negatives_by_nearest(torch.cat([1 - ring, ring]), real) == 0.5

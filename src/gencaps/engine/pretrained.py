@@ -249,9 +249,9 @@ def how_made(run: Run) -> str:
     """Tells on a card how a run was trained and how well it did on the test part."""
     evaluation = run.path / "evaluation.json"
     figures: dict[str, Any] = json.loads(evaluation.read_text()) if evaluation.exists() else {}
-    told = "".join(
-        f"- {name}: {figures[name]:.4g}\n" for name in ("accuracy", "error_percent", "mse") if name in figures
-    )
+    # a model without classes has no accuracy, and one that only paints has no error either
+    known = {name: figures.get(name) for name in ("accuracy", "error_percent", "mse")}
+    told = "".join(f"- {name}: {value:.4g}\n" for name, value in known.items() if value is not None)
     where = {"device": "an unknown device", "commit": "unknown", **run.facts().get("environment", {})}
     return f"""## How it was made
 `gencaps train {run.recipe.paper} --config recipe.yaml` on {where["device"]}, commit {where["commit"]}; the recipe:

@@ -12,6 +12,7 @@ from gencaps.engine.evaluate import evaluate, pixels
 from gencaps.errors import GencapsError
 from gencaps.figures import grid
 from gencaps.metrics.generation import specialisation, sure_share
+from gencaps.metrics.neighbors import nearest
 from gencaps.metrics.pca import PCA
 from gencaps.model import CapsuleModel
 from gencaps.primitives.noise import Noise
@@ -20,6 +21,8 @@ from gencaps.reproduce.subject import Measured, Subject
 
 EACH, ROWS = 500, 4
 """Samples of each capsule that are measured, and that are shown."""
+KNOWN = 10_000
+"""Training pictures that a sample is held against."""
 
 
 @torch.no_grad()
@@ -42,6 +45,19 @@ def negatives(made: Float[Tensor, "n channels height width"], usual: float) -> f
     return ((mean - (1 - usual)).abs() < (mean - usual).abs()).double().mean().item()
 
 
+def negatives_by_nearest(
+    made: Float[Tensor, "n channels height width"], real: Float[Tensor, "m channels height width"]
+) -> float:
+    """Gives the share of pictures that lie nearer to a real one when dark and light are swapped.
+
+    The mean intensity rule takes a bright coat for a negative, and a shoe's dark negative for none; this one looks at
+    what is painted.
+    """
+    rows = real.flatten(1)
+    as_is, swapped = (nearest(x.flatten(1), rows, 1).sq_distance for x in (made, 1 - made))
+    return (swapped < as_is).double().mean().item()
+
+
 def _samples(subject: Subject, domain: str) -> Measured:
     """Reads samples of every capsule: how many are negatives, how sure the judge is, how far capsules specialise."""
     model, splits, judge = subject.model, subject.splits, subject.judge()
@@ -50,9 +66,11 @@ def _samples(subject: Subject, domain: str) -> Measured:
     special = specialisation(seen.label.unflatten(0, made.shape[:2]).T, len(splits.test.names))
     usual = splits.train.x.float().mean().item() / 255
     real = pixels(splits.test.x)
+    some = pixels(splits.train.x[:KNOWN].to(made.device))
     values = {
         "negatives_percent": 100 * negatives(made.flatten(0, 1), usual),
         "negatives_real_percent": 100 * negatives(real, usual),
+        "negatives_nearest_percent": 100 * negatives_by_nearest(made.flatten(0, 1), some),
         "judge_sure_percent": 100 * sure_share(seen.presence),
         "top_class_percent": 100 * special.mean_top_share,
         "leading_classes": float(special.leading),
