@@ -4,8 +4,9 @@
 
 Ways: the usual one (votes by a broadcast matmul, a loop in Python), votes by einsum, the same compiled, ours in plain
 torch, and ours fused. All take gradients through the last round and may use tf32. Times are medians of interleaved
-repeats by CUDA events; memory is the highest allocation over what the arguments take. Beside them stand the bytes and
-the operations that cannot be saved, as shares of what this GPU copies and multiplies in the same run.
+repeats by CUDA events, eagerly (what the host takes to launch counts) and recorded as a CUDA graph (the GPU alone, as
+in a recorded training step); memory is the highest allocation over what the arguments take. Beside them stand the bytes
+and the operations that cannot be saved, as shares of what this GPU copies and multiplies in the same run.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import torch
 from routing import usual
 from torch import Tensor
 
+from gencaps.engine.recorded import warm_up
 from gencaps.engine.run import environment
 from gencaps.primitives.routing import route
 from gencaps.primitives.routing_reference import route_reference
@@ -114,6 +116,20 @@ def measure(sizes: Sizes, chosen: dict[str, Way], repeats: int = 20) -> dict[str
     return {name: {"ms": statistics.median(times[name]), "peak_mib": peaks[name]} for name in peaks if times[name]}
 
 
+def recorded(sizes: Sizes, chosen: dict[str, Way], repeats: int = 20) -> dict[str, float]:
+    """Times every way recorded as a CUDA graph, ms."""
+    given = arguments(sizes)
+    found = {}
+    for name, way in chosen.items():
+        warm_up(lambda way=way: one_pass(way, given, sizes.rounds))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            kept = one_pass(way, given, sizes.rounds)
+        found[name] = statistics.median(milliseconds(graph.replay, repeats)[2:])
+        del graph, kept
+    return found
+
+
 def rates() -> dict[str, float]:
     """Measures what this GPU copies and multiplies, in TB/s and in TFLOP/s with tf32."""
     x = torch.empty(2**28, device="cuda")
@@ -168,6 +184,9 @@ def main() -> None:
             "times_faster_than_compiled": found[COMPILED]["ms"] / found[FUSED]["ms"],
             "memory_share": found[FUSED]["peak_mib"] / found[USUAL]["peak_mib"],
             "least_ms": least_ms(sizes, rate),
+            "recorded_ms": (alone := recorded(sizes, chosen)),
+            "times_faster_than_usual_recorded": alone[USUAL] / alone[FUSED],
+            "times_faster_than_compiled_recorded": alone[COMPILED] / alone[FUSED],
         }
         print(batch, json.dumps(result["sizes"][f"batch {batch}"]), flush=True)
     result["differences"] = differences(Sizes(64), chosen)

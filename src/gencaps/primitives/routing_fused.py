@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from jaxtyping import Float
@@ -19,6 +19,8 @@ LEAST = 16
 """The least side of a matrix that tensor cores multiply."""
 CAPSULES = 32
 """Output capsules that one program settles."""
+ALIGNED = 16
+"""Bytes that addresses are multiples of where a kernel may read several numbers at once."""
 PROGRAMS = 1024
 """How many programs a kernel should have at least, to keep every processor of a large GPU busy."""
 
@@ -119,6 +121,48 @@ def _empty(like: Tensor, *shape: int) -> Tensor:
     return torch.empty(shape, dtype=torch.float32, device=like.device)
 
 
+def _launch(kernel: Any, grid: tuple[int, ...], *args: Any, **constants: Any) -> None:
+    """Launches a kernel, past Triton's own look at every argument where the same was launched before.
+
+    A look takes longer than many a kernel. What a kernel was compiled for is all in the key: the constants, the types,
+    and that every address is aligned (else Triton looks itself); no kernel is compiled for its other numbers.
+    """
+    tensors = [arg for arg in args if isinstance(arg, Tensor)]
+    aligned = all(tensor.data_ptr() % ALIGNED == 0 for tensor in tensors)
+    if not aligned or not tensors[0].is_cuda:
+        kernel[grid](*args, **constants)
+        return
+    key = (kernel, tensors[0].device, tuple(tensor.dtype for tensor in tensors), tuple(constants.items()))
+    known = _compiled.get(key)
+    if known is None:
+        _compiled[key] = kernel[grid](*args, **constants), [constants[name] for name in kernel.arg_names[len(args) :]]
+        return
+    ready, rest = known
+    ready[(*grid, 1, 1)[:3]](*args, *rest)
+
+
+_compiled: dict[Any, tuple[Any, list[Any]]] = {}
+
+
+class Round(NamedTuple):
+    """What a round leaves behind."""
+
+    part: Float[Tensor, "chunks batch caps_out dim_out"]
+    """The weighted sums over chunks of the input capsules."""
+    b: Tensor
+    """The logits, (batch, caps_out, caps_in); empty in the first round."""
+    lse: Tensor
+    """Their log-sum-exp over outputs, (batch, caps_in), or over inputs, (batch, caps_out); empty in the first round."""
+
+
+def _kept(u: Tensor, weight: Tensor, over_outputs: bool, even: bool) -> tuple[Tensor, Tensor]:
+    """Makes room for the logits and their log-sum-exp."""
+    if even:
+        return _empty(u, 0), _empty(u, 0)
+    (batch, caps_in, _), caps_out = u.shape, weight.shape[0]
+    return _empty(u, batch, caps_out, caps_in), _empty(u, batch, caps_in if over_outputs else caps_out)
+
+
 def _round(
     plan: Plan,
     how: dict[str, Any],
@@ -127,30 +171,36 @@ def _round(
     weight: Tensor,
     v: Tensor,
     over_outputs: bool,
+    cosine: bool,
     even: bool,
-) -> tuple[Tensor, Tensor]:
-    """Runs the kernels of one round: the weighted sums in chunks, and the logits' log-sum-exp."""
-    batch, caps_in, caps_out, dim_out, _ = plan.sizes
-    lse = _empty(u, 0) if even else _empty(u, batch, caps_in if over_outputs else caps_out)
+) -> Round:
+    """Runs the kernels of one round."""
+    batch, _, caps_out, dim_out, _ = plan.sizes
+    b, lse = _kept(u, weight, over_outputs, even)
     if over_outputs and not even:
-        kernels.log_sums_over_outputs[plan.by_tile](compared, weight, v, lse, *plan.extent, **how)
+        _launch(
+            kernels.log_sums_over_outputs, plan.by_tile, compared, weight, v, b, lse, *plan.extent, COSINE=cosine, **how
+        )
     elif not even:
         parts = _empty(u, plan.chunks, batch, caps_out)
-        kernels.log_sums_over_inputs[plan.by_chunk](compared, weight, v, parts, *plan.extent, TILES=plan.tiles, **how)
+        _launch(
+            kernels.log_sums_over_inputs, plan.by_chunk, compared, weight, v, b, parts, *plan.extent,
+            TILES=plan.tiles, COSINE=cosine, **how,
+        )  # fmt: skip
         lse = parts.logsumexp(0)
     part = _empty(u, plan.chunks, batch, caps_out, dim_out)
-    kernels.weighted_sums[plan.by_chunk](
-        u, compared, weight, v, lse, v, lse, part, *plan.extent, plan.share(over_outputs), TILES=plan.tiles,
-        EVEN=even, SLOPES=False, OVER_OUTPUTS=over_outputs, **how,
+    _launch(
+        kernels.weighted_sums, plan.by_chunk, u, weight, b, lse, v, lse, part, *plan.extent, plan.share(over_outputs),
+        TILES=plan.tiles, EVEN=even, SLOPES=False, OVER_OUTPUTS=over_outputs, **how,
     )  # fmt: skip
-    return part, lse
+    return Round(part, b, lse)
 
 
 def _settle(plan: Plan, part: Tensor, v: Tensor | None, *, direction: bool) -> tuple[Tensor, Tensor]:
     """Gives s, and its squash or direction added to v."""
     s, out = torch.empty_like(part[0]), torch.empty_like(part[0])
-    kernels.settle[plan.by_capsule](
-        part, s if v is None else v, s, out, plan.sizes[0] * plan.sizes[2],
+    _launch(
+        kernels.settle, plan.by_capsule, part, s if v is None else v, s, out, plan.sizes[0] * plan.sizes[2],
         CHUNKS=plan.chunks, O=plan.sizes[3], DO=plan.blocks["DO"], R=CAPSULES, DIRECTION=direction, ADD=v is not None,
     )  # fmt: skip
     return s, out
@@ -163,12 +213,12 @@ _CHOICES = "bool over_outputs, bool cosine, bool even, bool through"
 @torch.library.custom_op(
     "gencaps::routed_sum",
     mutates_args=(),
-    schema=f"(Tensor u, Tensor compared, Tensor weight, Tensor v, {_CHOICES}) -> (Tensor, Tensor)",
+    schema=f"(Tensor u, Tensor compared, Tensor weight, Tensor v, {_CHOICES}) -> (Tensor, Tensor, Tensor)",
 )
 def routed_sum(
     u: Tensor, compared: Tensor, weight: Tensor, v: Tensor, over_outputs: bool, cosine: bool, even: bool, through: bool
-) -> tuple[Tensor, Tensor]:
-    """Gives ``s_j = sum_i c_ij W_ij u_i``, (Sabour et al., 2017), Eq. (2), and the logits' log-sum-exp.
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gives ``s_j = sum_i c_ij W_ij u_i``, (Sabour et al., 2017), Eq. (2), the logits and their log-sum-exp.
 
     Args:
         u: input capsules.
@@ -181,117 +231,128 @@ def routed_sum(
         through: lets gradients run through the coefficients, to v too; not for the cosine.
     """
     plan = Plan.of(u, weight)
-    how = {**plan.constants, **_precision(u), "COSINE": cosine}
-    part, lse = _round(plan, how, u, compared, weight, v, over_outputs, even)
-    return part.sum(0), lse
+    how = {**plan.constants, **_precision(u)}
+    part, b, lse = _round(plan, how, u, compared, weight, v, over_outputs, cosine, even)
+    return part.sum(0), b, lse
 
 
 @routed_sum.register_fake
 def _(u, compared, weight, v, over_outputs, cosine, even, through):
-    batch, (caps_out, caps_in, dim_out, _) = u.shape[0], weight.shape
-    lse = _empty(u, 0) if even else _empty(u, batch, caps_in if over_outputs else caps_out)
-    return _empty(u, batch, caps_out, dim_out), lse
+    return _empty(u, u.shape[0], weight.shape[0], weight.shape[2]), *_kept(u, weight, over_outputs, even)
 
 
-@torch.library.custom_op(
-    "gencaps::routed_sum_gradients",
-    mutates_args=(),
-    schema="(Tensor u, Tensor compared, Tensor weight, Tensor v, Tensor s, Tensor lse, Tensor g, "
-    f"{_CHOICES}) -> (Tensor, Tensor, Tensor)",
-)
-def routed_sum_gradients(
+def _sum_gradients(
     u: Tensor,
-    compared: Tensor,
     weight: Tensor,
     v: Tensor,
     s: Tensor,
+    b: Tensor,
     lse: Tensor,
     g: Tensor,
     over_outputs: bool,
-    cosine: bool,
     even: bool,
     through: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gives what reaches u, W and, where gradients run through the coefficients, v, from g, what reaches s."""
     plan = Plan.of(u, weight)
     batch, caps_in, caps_out, dim_out, _ = plan.sizes
-    how = {**plan.constants, **_precision(u), "COSINE": cosine}
+    how = {**plan.constants, **_precision(u)}
     through = through and not even
     total = lse
     if through and over_outputs:
         total = _empty(u, batch, caps_in)
-        kernels.totals_over_outputs[plan.by_tile](u, compared, weight, v, lse, g, total, *plan.extent, **how)
+        _launch(kernels.totals_over_outputs, plan.by_tile, u, weight, b, lse, g, total, *plan.extent, **how)
     elif through:
         total = (g * s).sum(-1)  # sum_i c_ij g_j . W_ij u_i
     du, dw = torch.empty_like(u), torch.empty_like(weight)
-    seen, share = (u, compared, weight, v, lse, g, total), plan.share(over_outputs)
+    seen, share = (u, weight, v, b, lse, g, total), plan.share(over_outputs)
     flags = {"EVEN": even, "OVER_OUTPUTS": over_outputs, **how}
-    kernels.to_inputs[plan.by_tile](*seen, du, *plan.extent, share, ALL=through, **flags)
-    kernels.to_weights[plan.by_weight](*seen, dw, *plan.extent, share, BLOCKS=plan.by_tile[0], ALL=through, **flags)
+    _launch(kernels.to_inputs, plan.by_tile, *seen, du, *plan.extent, share, ALL=through, **flags)
+    blocks = plan.by_tile[0]
+    _launch(kernels.to_weights, plan.by_weight, *seen, dw, *plan.extent, share, BLOCKS=blocks, ALL=through, **flags)
     if not through:
-        return du, dw, torch.zeros_like(v)
+        return du, dw, torch.empty_like(v)  # nobody asks for it
     part = _empty(u, plan.chunks, batch, caps_out, dim_out)
-    kernels.weighted_sums[plan.by_chunk](*seen, part, *plan.extent, share, TILES=plan.tiles, SLOPES=True, **flags)
+    _launch(
+        kernels.weighted_sums, plan.by_chunk, u, weight, b, lse, g, total, part, *plan.extent, share,
+        TILES=plan.tiles, SLOPES=True, **flags,
+    )  # fmt: skip
     return du, dw, part.sum(0)
 
 
+routed_sum_gradients = torch.library.custom_op(
+    "gencaps::routed_sum_gradients",
+    _sum_gradients,
+    mutates_args=(),
+    schema="(Tensor u, Tensor weight, Tensor v, Tensor s, Tensor b, Tensor lse, Tensor g, "
+    "bool over_outputs, bool even, bool through) -> (Tensor, Tensor, Tensor)",
+)
+
+
 @routed_sum_gradients.register_fake
-def _(u, compared, weight, v, s, lse, g, over_outputs, cosine, even, through):
+def _(u, weight, v, s, b, lse, g, over_outputs, even, through):
     return torch.empty_like(u), torch.empty_like(weight), torch.empty_like(v)
 
 
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    u, compared, weight, v, *ctx.choices = inputs
-    ctx.save_for_backward(u, compared, weight, v, *output)
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    u, _, weight, v, over_outputs, _, even, through = inputs
+    ctx.choices = over_outputs, even, through
+    ctx.save_for_backward(u, weight, v, *output)
 
 
-def _gradients(ctx: Any, g: Tensor, _: Tensor) -> tuple[Any, ...]:
+def _gradients(ctx: Any, g: Tensor, *_: Tensor) -> tuple[Any, ...]:
     du, dw, dv = routed_sum_gradients(*ctx.saved_tensors, g.contiguous(), *ctx.choices)
-    return du, None, dw, dv, None, None, None, None
+    return du, None, dw, dv if ctx.choices[-1] else None, None, None, None, None
 
 
 routed_sum.register_autograd(_gradients, setup_context=_remember)
 
 
-@torch.library.custom_op(
-    "gencaps::routed",
-    mutates_args=(),
-    schema="(Tensor u, Tensor compared, Tensor weight, int rounds, bool over_outputs, bool cosine) "
-    "-> (Tensor, Tensor, Tensor, Tensor)",
-)
-def routed(
+def _all_rounds(
     u: Tensor, compared: Tensor, weight: Tensor, rounds: int, over_outputs: bool, cosine: bool
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Runs all rounds, with the coefficients of the last held fixed for the gradient.
 
-    Gives ``v = squash(s)``, and what the gradient needs: s, V before the last round, and the log-sum-exp.
+    Gives ``v = squash(s)``, and what the gradient needs: s, V before the last round, its logits and their log-sum-exp.
     """
     plan = Plan.of(u, weight)
-    how = {**plan.constants, **_precision(u), "COSINE": cosine}
-    so_far = torch.zeros(u.shape[0], weight.shape[0], weight.shape[2], dtype=torch.float32, device=u.device)
+    how = {**plan.constants, **_precision(u)}
+    so_far = _empty(u, u.shape[0], weight.shape[0], weight.shape[2])  # the first round does not look at it
     for done in range(rounds - 1):
-        part, _ = _round(plan, how, u, compared, weight, so_far, over_outputs, done == 0)
-        so_far = _settle(plan, part, so_far, direction=cosine)[1]
-    part, lse = _round(plan, how, u, compared, weight, so_far, over_outputs, rounds == 1)
+        part = _round(plan, how, u, compared, weight, so_far, over_outputs, cosine, done == 0).part
+        so_far = _settle(plan, part, so_far if done else None, direction=cosine)[1]
+    part, b, lse = _round(plan, how, u, compared, weight, so_far, over_outputs, cosine, rounds == 1)
     s, v = _settle(plan, part, None, direction=False)
-    return v, s, so_far, lse
+    return v, s, so_far, b, lse
+
+
+routed = torch.library.custom_op(
+    "gencaps::routed",
+    _all_rounds,
+    mutates_args=(),
+    schema="(Tensor u, Tensor compared, Tensor weight, int rounds, bool over_outputs, bool cosine) "
+    "-> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+)
 
 
 @routed.register_fake
 def _(u, compared, weight, rounds, over_outputs, cosine):
-    batch, (caps_out, caps_in, dim_out, _) = u.shape[0], weight.shape
-    lse = _empty(u, 0) if rounds == 1 else _empty(u, batch, caps_in if over_outputs else caps_out)
-    return *(_empty(u, batch, caps_out, dim_out) for _ in range(3)), lse
+    outputs = (_empty(u, u.shape[0], weight.shape[0], weight.shape[2]) for _ in range(3))
+    return *outputs, *_kept(u, weight, over_outputs, rounds == 1)
 
 
-@torch.library.custom_op("gencaps::through_squash", mutates_args=(), schema="(Tensor s, Tensor g) -> Tensor")
-def through_squash(s: Tensor, g: Tensor) -> Tensor:
+def _squash_gradient(s: Tensor, g: Tensor) -> Tensor:
     """Gives what reaches s from g, what reaches squash(s)."""
     out, (batch, caps_out, dim_out) = torch.empty_like(s), s.shape
     capsules = batch * caps_out
     grid, padded = (_parts(capsules, CAPSULES),), max(LEAST, _padded(dim_out))
-    kernels.through_squash[grid](s, g, out, capsules, O=dim_out, DO=padded, R=CAPSULES)
+    _launch(kernels.through_squash, grid, s, g, out, capsules, O=dim_out, DO=padded, R=CAPSULES)
     return out
+
+
+through_squash = torch.library.custom_op(
+    "gencaps::through_squash", _squash_gradient, mutates_args=(), schema="(Tensor s, Tensor g) -> Tensor"
+)
 
 
 @through_squash.register_fake
@@ -300,20 +361,39 @@ def _(s, g):
 
 
 def _remember_all(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    u, compared, weight, ctx.rounds, ctx.over_outputs, ctx.cosine = inputs
-    ctx.save_for_backward(u, compared, weight, *output[1:])
+    u, _, weight, rounds, ctx.over_outputs, _ = inputs
+    ctx.even = rounds == 1
+    ctx.save_for_backward(u, weight, *output[1:])
 
 
 def _gradients_of_last(ctx: Any, g: Tensor, *_: Tensor) -> tuple[Any, ...]:
-    u, compared, weight, s, so_far, lse = ctx.saved_tensors
+    u, weight, s, so_far, b, lse = ctx.saved_tensors
     reaching = through_squash(s, g.contiguous())
-    du, dw, _ = routed_sum_gradients(
-        u, compared, weight, so_far, s, lse, reaching, ctx.over_outputs, ctx.cosine, ctx.rounds == 1, False
-    )
+    du, dw, _ = routed_sum_gradients(u, weight, so_far, s, b, lse, reaching, ctx.over_outputs, ctx.even, False)
     return du, None, dw, None, None, None
 
 
 routed.register_autograd(_gradients_of_last, setup_context=_remember_all)
+
+
+class Routed(torch.autograd.Function):
+    """The operator ``routed`` without torch's registry, whose calls take the host longer than the kernels the GPU."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        """Runs all rounds."""
+        found = _all_rounds(*inputs)
+        _remember_all(ctx, inputs, found)
+        return found[0]
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Gives what reaches u and W from what reaches v."""
+        u, weight, s, so_far, b, lse = ctx.saved_tensors
+        reaching = _squash_gradient(s, gradients[0].contiguous())
+        du, dw, _ = _sum_gradients(u, weight, so_far, s, b, lse, reaching, ctx.over_outputs, ctx.even, False)
+        return du, None, dw, None, None, None
 
 
 def route_fused(
@@ -325,10 +405,12 @@ def route_fused(
     """
     u, weight = u.contiguous(), weight.contiguous()
     compared = direction(u.detach().float()).to(u.dtype) if cosine else u
-    if not through:
+    if not through and torch.compiler.is_compiling():
         return routed(u, compared, weight, iterations, over_outputs, cosine)[0]
+    if not through:
+        return cast(Tensor, Routed.apply(u, compared, weight, iterations, over_outputs, cosine))
     v = s = u.new_zeros(u.shape[0], weight.shape[0], weight.shape[2], dtype=torch.float32)
     for done in range(iterations):
-        s, _ = routed_sum(u, compared, weight, v, over_outputs, cosine, done == 0, True)
+        s, *_ = routed_sum(u, compared, weight, v, over_outputs, cosine, done == 0, True)
         v = v + (direction(s) if cosine else squash(s))
     return squash(s)

@@ -7,18 +7,21 @@ Everything is done tile by tile: ``BB`` pictures by ``IB`` input capsules by one
 
 so a tile of them is one matrix product ``V_j W_j`` (inner size dim_out), times u, summed over dim_in; and a tile of
 ``s_j = sum_i c_ij W_ij u_i`` is one matrix product ``(c u) W_j^T`` (inner size IB dim_in) whose left side is formed in
-registers. Coefficients come back from the logits and their log-sum-exp, which is all that is kept.
+registers. Coefficients come back from the logits, a number for dim_out of a vote's, and their log-sum-exp.
 
 Sums over input capsules are made in chunks that are added up afterwards, always in the same order: no atomics, so two
 runs agree bit for bit. Sizes need not be powers of two: tiles are padded with zeros.
 
-Layouts: u (batch, caps_in, dim_in), W (caps_out, caps_in, dim_out, dim_in), v, s, g (batch, caps_out, dim_out).
+Layouts: u (batch, caps_in, dim_in), W (caps_out, caps_in, dim_out, dim_in), v, s, g (batch, caps_out, dim_out), b
+(batch, caps_out, caps_in). No kernel is compiled for a certain batch or number of input capsules.
 """
 
 from __future__ import annotations
 
 import triton  # pyright: ignore[reportMissingImports] (an extra)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
+
+OF_ANY_SIZE = triton.jit(do_not_specialize=["B", "I", "N"])
 
 
 @triton.jit
@@ -90,39 +93,47 @@ def _logits(
 
 
 @triton.jit
+def _store_logits(b, b_ptr, rows, inputs, j, B, I, J):
+    """Keeps a tile of logits, (BB, IB)."""
+    at = (rows[:, None].to(tl.int64) * J + j) * I + inputs[None, :]
+    tl.store(b_ptr + at, b, mask=(rows < B)[:, None] & (inputs < I)[None, :])
+
+
+@OF_ANY_SIZE
 def log_sums_over_outputs(
-    a_ptr, w_ptr, v_ptr, lse_ptr, B, I,
+    a_ptr, w_ptr, v_ptr, b_ptr, lse_ptr, B, I,
     J: tl.constexpr, O: tl.constexpr, D: tl.constexpr,
     COSINE: tl.constexpr, BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, DO: tl.constexpr,
     PREC: tl.constexpr, HALF: tl.constexpr,
 ):  # fmt: skip
-    """Gives ``log sum_j exp b_bij`` of a tile, running over the output capsules."""
+    """Gives the logits of a tile and their ``log sum_j exp b_bij``, running over the output capsules."""
     rows, o = tl.program_id(0) * BB + tl.arange(0, BB), tl.arange(0, DO)
     k = tl.arange(0, IB * DI)
     i, d = tl.program_id(1) * IB + k // DI, k % DI
     a = _load_inputs(a_ptr, rows, i, d, B, I, D)
     most = tl.full((BB, IB), float("-inf"), tl.float32)
     total = tl.zeros((BB, IB), tl.float32)
+    inputs = tl.program_id(1) * IB + tl.arange(0, IB)
     for j in range(J):
         w = _load_weights(w_ptr, j, o, i, d, I, O, D)
         v = _load_outputs(v_ptr, rows, j, o, B, J, O)
         b = _logits(v, w, a, w_ptr, j, i, d, I, O, D, COSINE, BB, IB, DI, PREC, HALF)
+        _store_logits(b, b_ptr, rows, inputs, j, B, I, J)
         higher = tl.maximum(most, b)
         total = total * tl.exp(most - higher) + tl.exp(b - higher)
         most = higher
-    inputs = tl.program_id(1) * IB + tl.arange(0, IB)
     at = rows[:, None].to(tl.int64) * I + inputs[None, :]
     tl.store(lse_ptr + at, most + tl.log(total), mask=(rows < B)[:, None] & (inputs < I)[None, :])
 
 
-@triton.jit
+@OF_ANY_SIZE
 def log_sums_over_inputs(
-    a_ptr, w_ptr, v_ptr, part_ptr, B, I,
+    a_ptr, w_ptr, v_ptr, b_ptr, part_ptr, B, I,
     J: tl.constexpr, O: tl.constexpr, D: tl.constexpr, TILES: tl.constexpr,
     COSINE: tl.constexpr, BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, DO: tl.constexpr,
     PREC: tl.constexpr, HALF: tl.constexpr,
 ):  # fmt: skip
-    """Gives ``log sum_i exp b_bij`` over one chunk of the input capsules, (chunks, batch, caps_out)."""
+    """Gives the logits, and ``log sum_i exp b_bij`` over one chunk of the input capsules, (chunks, batch, caps_out)."""
     rows, o = tl.program_id(0) * BB + tl.arange(0, BB), tl.arange(0, DO)
     j, chunk = tl.program_id(1), tl.program_id(2)
     k = tl.arange(0, IB * DI)
@@ -136,6 +147,7 @@ def log_sums_over_inputs(
         a = _load_inputs(a_ptr, rows, i, d, B, I, D)
         w = _load_weights(w_ptr, j, o, i, d, I, O, D)
         b = _logits(v, w, a, w_ptr, j, i, d, I, O, D, COSINE, BB, IB, DI, PREC, HALF)
+        _store_logits(b, b_ptr, rows, inputs, j, B, I, J)
         b = tl.where((inputs < I)[None, :], b, float("-inf"))
         higher = tl.maximum(most, tl.max(b, 1))
         # a tile of padding alone leaves -inf where it is: -inf - -inf is no number
@@ -148,10 +160,12 @@ def log_sums_over_inputs(
 
 @triton.jit
 def _coefficients(
-    b, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS: tl.constexpr,
+    b_ptr, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS: tl.constexpr,
 ):  # fmt: skip
     """Gives ``c_bij = exp(b_bij - log sum exp b)``, (BB, IB); 0 in the padding."""
     there = (rows < B)[:, None] & (inputs < I)[None, :]
+    at = (rows[:, None].to(tl.int64) * J + j) * I + inputs[None, :]
+    b = tl.load(b_ptr + at, mask=there, other=0.0)
     if OVER_OUTPUTS:
         lse = tl.load(lse_ptr + rows[:, None].to(tl.int64) * I + inputs[None, :], mask=there, other=0.0)
         return tl.where(there, tl.exp(b - lse), 0.0)
@@ -159,11 +173,11 @@ def _coefficients(
     return tl.where(there, tl.exp(b - lse[:, None]), 0.0)
 
 
-@triton.jit
+@OF_ANY_SIZE
 def weighted_sums(
-    u_ptr, a_ptr, w_ptr, v_ptr, lse_ptr, g_ptr, total_ptr, part_ptr, B, I, SHARE,
+    u_ptr, w_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, part_ptr, B, I, SHARE,
     J: tl.constexpr, O: tl.constexpr, D: tl.constexpr, TILES: tl.constexpr,
-    EVEN: tl.constexpr, SLOPES: tl.constexpr, COSINE: tl.constexpr, OVER_OUTPUTS: tl.constexpr,
+    EVEN: tl.constexpr, SLOPES: tl.constexpr, OVER_OUTPUTS: tl.constexpr,
     BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, DO: tl.constexpr, PREC: tl.constexpr, HALF: tl.constexpr,
 ):  # fmt: skip
     """Gives ``sum_i c_ij W_ij u_i`` over one chunk of the input capsules, (chunks, batch, caps_out, dim_out).
@@ -174,7 +188,6 @@ def weighted_sums(
     rows, o = tl.program_id(0) * BB + tl.arange(0, BB), tl.arange(0, DO)
     j, chunk = tl.program_id(1), tl.program_id(2)
     k = tl.arange(0, IB * DI)
-    v = _load_outputs(v_ptr, rows, j, o, B, J, O)
     s = tl.zeros((BB, DO), tl.float32)
     for step in range(TILES):
         tile = chunk * TILES + step
@@ -185,9 +198,7 @@ def weighted_sums(
         if EVEN:
             left = u.to(tl.float32) * SHARE
         else:
-            a = _load_inputs(a_ptr, rows, i, d, B, I, D)
-            b = _logits(v, w, a, w_ptr, j, i, d, I, O, D, COSINE, BB, IB, DI, PREC, HALF)
-            c = _coefficients(b, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS)
+            c = _coefficients(b_ptr, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS)
             if SLOPES:
                 g = _load_outputs(g_ptr, rows, j, o, B, J, O)
                 c = _slopes(c, _dot(g, w, PREC, HALF), u, total_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS, BB, IB, DI)
@@ -212,11 +223,11 @@ def _slopes(
     return c * (reach - total[:, None])
 
 
-@triton.jit
+@OF_ANY_SIZE
 def totals_over_outputs(
-    u_ptr, a_ptr, w_ptr, v_ptr, lse_ptr, g_ptr, total_ptr, B, I,
+    u_ptr, w_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, B, I,
     J: tl.constexpr, O: tl.constexpr, D: tl.constexpr,
-    COSINE: tl.constexpr, BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, DO: tl.constexpr,
+    BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, DO: tl.constexpr,
     PREC: tl.constexpr, HALF: tl.constexpr,
 ):  # fmt: skip
     """Gives ``sum_j c_ij g_j . W_ij u_i`` of a tile: what the softmax over outputs takes off every slope."""
@@ -224,23 +235,22 @@ def totals_over_outputs(
     k = tl.arange(0, IB * DI)
     i, d = tl.program_id(1) * IB + k // DI, k % DI
     inputs = tl.program_id(1) * IB + tl.arange(0, IB)
-    u, a = _load_inputs(u_ptr, rows, i, d, B, I, D), _load_inputs(a_ptr, rows, i, d, B, I, D)
+    u = _load_inputs(u_ptr, rows, i, d, B, I, D)
     total = tl.zeros((BB, IB), tl.float32)
     for j in range(J):
         w = _load_weights(w_ptr, j, o, i, d, I, O, D)
-        v, g = _load_outputs(v_ptr, rows, j, o, B, J, O), _load_outputs(g_ptr, rows, j, o, B, J, O)
-        b = _logits(v, w, a, w_ptr, j, i, d, I, O, D, COSINE, BB, IB, DI, PREC, HALF)
-        c = _coefficients(b, lse_ptr, rows, inputs, j, B, I, J, True)
+        g = _load_outputs(g_ptr, rows, j, o, B, J, O)
+        c = _coefficients(b_ptr, lse_ptr, rows, inputs, j, B, I, J, True)
         total += c * _over_dim(_dot(g, w, PREC, HALF) * u.to(tl.float32), BB, IB, DI)
     at = rows[:, None].to(tl.int64) * I + inputs[None, :]
     tl.store(total_ptr + at, total, mask=(rows < B)[:, None] & (inputs < I)[None, :])
 
 
-@triton.jit
+@OF_ANY_SIZE
 def to_inputs(
-    u_ptr, a_ptr, w_ptr, v_ptr, lse_ptr, g_ptr, total_ptr, du_ptr, B, I, SHARE,
+    u_ptr, w_ptr, v_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, du_ptr, B, I, SHARE,
     J: tl.constexpr, O: tl.constexpr, D: tl.constexpr,
-    EVEN: tl.constexpr, ALL: tl.constexpr, COSINE: tl.constexpr, OVER_OUTPUTS: tl.constexpr,
+    EVEN: tl.constexpr, ALL: tl.constexpr, OVER_OUTPUTS: tl.constexpr,
     BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, DO: tl.constexpr, PREC: tl.constexpr, HALF: tl.constexpr,
 ):  # fmt: skip
     """Gives the gradient that reaches u: ``sum_j c_ij W_ij^T g_j``, and with ``ALL`` what comes through the logits."""
@@ -248,7 +258,6 @@ def to_inputs(
     k = tl.arange(0, IB * DI)
     i, d = tl.program_id(1) * IB + k // DI, k % DI
     inputs = tl.program_id(1) * IB + tl.arange(0, IB)
-    u, a = _load_inputs(u_ptr, rows, i, d, B, I, D), _load_inputs(a_ptr, rows, i, d, B, I, D)
     du = tl.zeros((BB, IB * DI), tl.float32)
     for j in range(J):
         w = _load_weights(w_ptr, j, o, i, d, I, O, D)
@@ -256,22 +265,22 @@ def to_inputs(
         if EVEN:
             du += SHARE * gw
         else:
-            v = _load_outputs(v_ptr, rows, j, o, B, J, O)
-            b = _logits(v, w, a, w_ptr, j, i, d, I, O, D, COSINE, BB, IB, DI, PREC, HALF)
-            c = _coefficients(b, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS)
+            c = _coefficients(b_ptr, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS)
             du += _along_dim(c, BB, IB, DI) * gw
             if ALL:
+                u = _load_inputs(u_ptr, rows, i, d, B, I, D)
+                v = _load_outputs(v_ptr, rows, j, o, B, J, O)
                 slope = _slopes(c, gw, u, total_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS, BB, IB, DI)
                 du += _along_dim(slope, BB, IB, DI) * _dot(v, w, PREC, HALF)
     at = (rows[:, None].to(tl.int64) * I + i[None, :]) * D + d[None, :]
     tl.store(du_ptr + at, du, mask=(rows < B)[:, None] & ((i < I) & (d < D))[None, :])
 
 
-@triton.jit
+@OF_ANY_SIZE
 def to_weights(
-    u_ptr, a_ptr, w_ptr, v_ptr, lse_ptr, g_ptr, total_ptr, dw_ptr, B, I, SHARE,
+    u_ptr, w_ptr, v_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, dw_ptr, B, I, SHARE,
     J: tl.constexpr, O: tl.constexpr, D: tl.constexpr, BLOCKS: tl.constexpr,
-    EVEN: tl.constexpr, ALL: tl.constexpr, COSINE: tl.constexpr, OVER_OUTPUTS: tl.constexpr,
+    EVEN: tl.constexpr, ALL: tl.constexpr, OVER_OUTPUTS: tl.constexpr,
     BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, DO: tl.constexpr, PREC: tl.constexpr, HALF: tl.constexpr,
 ):  # fmt: skip
     """Gives the gradient that reaches W_j: ``sum_b c_bij g_bj u_bi^T``, and with ``ALL`` what the logits pass on."""
@@ -279,7 +288,6 @@ def to_weights(
     k = tl.arange(0, IB * DI)
     i, d = tl.program_id(1) * IB + k // DI, k % DI
     inputs = tl.program_id(1) * IB + tl.arange(0, IB)
-    w = _load_weights(w_ptr, j, o, i, d, I, O, D)
     dw = tl.zeros((DO, IB * DI), tl.float32)
     for block in range(BLOCKS):
         rows = block * BB + tl.arange(0, BB)
@@ -288,12 +296,11 @@ def to_weights(
         if EVEN:
             dw += _dot(tl.trans(g), SHARE * u.to(tl.float32), PREC, HALF)
         else:
-            a = _load_inputs(a_ptr, rows, i, d, B, I, D)
-            v = _load_outputs(v_ptr, rows, j, o, B, J, O)
-            b = _logits(v, w, a, w_ptr, j, i, d, I, O, D, COSINE, BB, IB, DI, PREC, HALF)
-            c = _coefficients(b, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS)
+            c = _coefficients(b_ptr, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS)
             dw += _dot(tl.trans(g), _along_dim(c, BB, IB, DI) * u.to(tl.float32), PREC, HALF)
             if ALL:
+                w = _load_weights(w_ptr, j, o, i, d, I, O, D)
+                v = _load_outputs(v_ptr, rows, j, o, B, J, O)
                 gw = _dot(g, w, PREC, HALF)
                 slope = _slopes(c, gw, u, total_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS, BB, IB, DI)
                 dw += _dot(tl.trans(v), _along_dim(slope, BB, IB, DI) * u.to(tl.float32), PREC, HALF)
@@ -301,7 +308,7 @@ def to_weights(
     tl.store(dw_ptr + at, dw, mask=(o < O)[:, None] & ((i < I) & (d < D))[None, :])
 
 
-@triton.jit
+@OF_ANY_SIZE
 def settle(
     part_ptr, v_ptr, s_ptr, out_ptr, N,
     CHUNKS: tl.constexpr, O: tl.constexpr, DO: tl.constexpr, R: tl.constexpr,
@@ -331,7 +338,7 @@ def settle(
     tl.store(out_ptr + at, out, mask=there)
 
 
-@triton.jit
+@OF_ANY_SIZE
 def through_squash(
     s_ptr, g_ptr, out_ptr, N,
     O: tl.constexpr, DO: tl.constexpr, R: tl.constexpr,
