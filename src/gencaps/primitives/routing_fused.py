@@ -2,113 +2,19 @@
 
 from __future__ import annotations
 
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gencaps.primitives.routing_launch import kernels, launch
+from gencaps.primitives.routing_plan import CAPSULES, LEAST, LOGITS, SUMS, TO_INPUTS, TO_WEIGHTS, Plan, padded, parts
 from gencaps.primitives.squash import direction, squash
 
 Inputs = Float[Tensor, "batch caps_in dim_in"]
 Weights = Float[Tensor, "caps_out caps_in dim_out dim_in"]
 Outputs = Float[Tensor, "batch caps_out dim_out"]
-LEAST = 16
-"""The least side of a matrix that tensor cores multiply."""
-CAPSULES = 32
-"""Output capsules that one program settles."""
-ALIGNED = 16
-"""Bytes that addresses are multiples of where a kernel may read several numbers at once."""
-PROGRAMS = 1024
-"""How many programs a kernel should have at least, to keep every processor of a large GPU busy."""
-
-
-def _load_kernels() -> Any:
-    """Loads routing_triton.py by its file: Triton reads functions as they are written, and an import hook that checks
-    types would wrap them."""
-    spec = spec_from_file_location("gencaps.primitives.routing_triton", Path(__file__).with_name("routing_triton.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-kernels = _load_kernels()
-
-
-def _parts(whole: int, part: int) -> int:
-    return -(-whole // part)
-
-
-def _padded(size: int) -> int:
-    """Gives the next power of two."""
-    return 1 << (size - 1).bit_length()
-
-
-class Plan(NamedTuple):
-    """How a problem is cut into tiles."""
-
-    sizes: tuple[int, int, int, int, int]
-    """batch, caps_in, caps_out, dim_out, dim_in."""
-    blocks: dict[str, int]
-    """Pictures and input capsules of a tile, and the two dimensions, padded to powers of two."""
-    tiles: int
-    """Tiles of a chunk of input capsules."""
-    chunks: int
-
-    @classmethod
-    def of(cls, u: Tensor, weight: Tensor) -> Plan:
-        """Cuts tiles of 64 pictures by 128 numbers of input capsules, smaller where there are fewer."""
-        (batch, caps_in, dim_in), (caps_out, _, dim_out, _) = u.shape, weight.shape
-        di, do = _padded(dim_in), max(LEAST, _padded(dim_out))
-        bb = min(64, max(LEAST, _padded(batch)))
-        ib = max(1, LEAST // di, min(128 // di, _padded(caps_in)))
-        tiles = _parts(caps_in, ib)
-        chunks = min(tiles, max(1, _parts(PROGRAMS, _parts(batch, bb) * caps_out)))
-        per_chunk = _parts(tiles, chunks)
-        return cls(
-            (batch, caps_in, caps_out, dim_out, dim_in),
-            {"BB": bb, "IB": ib, "DI": di, "DO": do},
-            per_chunk,
-            _parts(tiles, per_chunk),
-        )
-
-    @property
-    def extent(self) -> tuple[int, int]:
-        """What may change from call to call without compiling anew: batch and caps_in."""
-        return self.sizes[:2]
-
-    @property
-    def constants(self) -> dict[str, int]:
-        """What the kernels are compiled for."""
-        return {**self.blocks, "J": self.sizes[2], "O": self.sizes[3], "D": self.sizes[4]}
-
-    def share(self, over_outputs: bool) -> float:
-        """The coefficient of the first round."""
-        return 1 / (self.sizes[2] if over_outputs else self.sizes[1])
-
-    @property
-    def by_tile(self) -> tuple[int, int]:
-        """The grid of a kernel that runs over the output capsules itself."""
-        return _parts(self.sizes[0], self.blocks["BB"]), _parts(self.sizes[1], self.blocks["IB"])
-
-    @property
-    def by_chunk(self) -> tuple[int, int, int]:
-        """The grid of a kernel that runs over a chunk of the input capsules."""
-        return _parts(self.sizes[0], self.blocks["BB"]), self.sizes[2], self.chunks
-
-    @property
-    def by_capsule(self) -> tuple[int]:
-        """The grid of a kernel that runs over output capsules alone."""
-        return (_parts(self.sizes[0] * self.sizes[2], CAPSULES),)
-
-    @property
-    def by_weight(self) -> tuple[int, int]:
-        """The grid of a kernel that runs over the pictures."""
-        return self.sizes[2], _parts(self.sizes[1], self.blocks["IB"])
 
 
 def _precision(u: Tensor) -> dict[str, Any]:
@@ -119,29 +25,6 @@ def _precision(u: Tensor) -> dict[str, Any]:
 
 def _empty(like: Tensor, *shape: int) -> Tensor:
     return torch.empty(shape, dtype=torch.float32, device=like.device)
-
-
-def _launch(kernel: Any, grid: tuple[int, ...], *args: Any, **constants: Any) -> None:
-    """Launches a kernel, past Triton's own look at every argument where the same was launched before.
-
-    A look takes longer than many a kernel. What a kernel was compiled for is all in the key: the constants, the types,
-    and that every address is aligned (else Triton looks itself); no kernel is compiled for its other numbers.
-    """
-    tensors = [arg for arg in args if isinstance(arg, Tensor)]
-    aligned = all(tensor.data_ptr() % ALIGNED == 0 for tensor in tensors)
-    if not aligned or not tensors[0].is_cuda:
-        kernel[grid](*args, **constants)
-        return
-    key = (kernel, tensors[0].device, tuple(tensor.dtype for tensor in tensors), tuple(constants.items()))
-    known = _compiled.get(key)
-    if known is None:
-        _compiled[key] = kernel[grid](*args, **constants), [constants[name] for name in kernel.arg_names[len(args) :]]
-        return
-    ready, rest = known
-    ready[(*grid, 1, 1)[:3]](*args, *rest)
-
-
-_compiled: dict[Any, tuple[Any, list[Any]]] = {}
 
 
 class Round(NamedTuple):
@@ -164,44 +47,55 @@ def _kept(u: Tensor, weight: Tensor, over_outputs: bool, even: bool) -> tuple[Te
 
 
 def _round(
-    plan: Plan,
-    how: dict[str, Any],
-    u: Tensor,
-    compared: Tensor,
-    weight: Tensor,
-    v: Tensor,
-    over_outputs: bool,
-    cosine: bool,
-    even: bool,
+    u: Tensor, compared: Tensor, weight: Tensor, v: Tensor, over_outputs: bool, cosine: bool, even: bool
 ) -> Round:
     """Runs the kernels of one round."""
-    batch, _, caps_out, dim_out, _ = plan.sizes
+    precision, plan = _precision(u), Plan.of(u, weight, LOGITS)
     b, lse = _kept(u, weight, over_outputs, even)
     if over_outputs and not even:
-        _launch(
-            kernels.log_sums_over_outputs, plan.by_tile, compared, weight, v, b, lse, *plan.extent, COSINE=cosine, **how
-        )
-    elif not even:
-        parts = _empty(u, plan.chunks, batch, caps_out)
-        _launch(
-            kernels.log_sums_over_inputs, plan.by_chunk, compared, weight, v, b, parts, *plan.extent,
-            TILES=plan.tiles, COSINE=cosine, **how,
+        launch(
+            kernels.log_sums_over_outputs, plan.by_tile, compared, weight, v, b, lse, *plan.extent,
+            COSINE=cosine, **plan.constants, **precision,
         )  # fmt: skip
-        lse = parts.logsumexp(0)
-    part = _empty(u, plan.chunks, batch, caps_out, dim_out)
-    _launch(
-        kernels.weighted_sums, plan.by_chunk, u, weight, b, lse, v, lse, part, *plan.extent, plan.share(over_outputs),
-        TILES=plan.tiles, EVEN=even, SLOPES=False, OVER_OUTPUTS=over_outputs, **how,
+    elif not even:
+        some = _empty(u, plan.chunks, len(u), len(weight))
+        launch(
+            kernels.log_sums_over_inputs, plan.by_chunk, compared, weight, v, b, some, *plan.extent,
+            TILES=plan.tiles, COSINE=cosine, **plan.constants, **precision,
+        )  # fmt: skip
+        lse = some.logsumexp(0)
+    return Round(_sums(u, weight, b, lse, v, lse, over_outputs, even=even, slopes=False), b, lse)
+
+
+def _sums(
+    u: Tensor,
+    weight: Tensor,
+    b: Tensor,
+    lse: Tensor,
+    g: Tensor,
+    total: Tensor,
+    over_outputs: bool,
+    *,
+    even: bool,
+    slopes: bool,
+) -> Tensor:
+    """Gives votes weighted by their coefficients, or by the slopes of these, summed over chunks of input capsules."""
+    plan = Plan.of(u, weight, SUMS)
+    part = _empty(u, plan.chunks, len(u), len(weight), weight.shape[2])
+    launch(
+        kernels.weighted_sums, plan.by_chunk, u, weight, b, lse, g, total, part, *plan.extent, plan.share(over_outputs),
+        TILES=plan.tiles, EVEN=even, SLOPES=slopes, OVER_OUTPUTS=over_outputs, **plan.constants, **_precision(u),
     )  # fmt: skip
-    return Round(part, b, lse)
+    return part
 
 
-def _settle(plan: Plan, part: Tensor, v: Tensor | None, *, direction: bool) -> tuple[Tensor, Tensor]:
+def _settle(part: Tensor, v: Tensor | None, *, direction: bool) -> tuple[Tensor, Tensor]:
     """Gives s, and its squash or direction added to v."""
     s, out = torch.empty_like(part[0]), torch.empty_like(part[0])
-    _launch(
-        kernels.settle, plan.by_capsule, part, s if v is None else v, s, out, plan.sizes[0] * plan.sizes[2],
-        CHUNKS=plan.chunks, O=plan.sizes[3], DO=plan.blocks["DO"], R=CAPSULES, DIRECTION=direction, ADD=v is not None,
+    chunks, dim_out, capsules = part.shape[0], part.shape[3], part.shape[1] * part.shape[2]
+    launch(
+        kernels.settle, (parts(capsules, CAPSULES), 1, 1), part, s if v is None else v, s, out, capsules,
+        CHUNKS=chunks, O=dim_out, DO=max(LEAST, padded(dim_out)), R=CAPSULES, DIRECTION=direction, ADD=v is not None,
     )  # fmt: skip
     return s, out
 
@@ -230,9 +124,7 @@ def routed_sum(
         even: takes all coefficients alike, as the first round does, and does not look at v.
         through: lets gradients run through the coefficients, to v too; not for the cosine.
     """
-    plan = Plan.of(u, weight)
-    how = {**plan.constants, **_precision(u)}
-    part, b, lse = _round(plan, how, u, compared, weight, v, over_outputs, cosine, even)
+    part, b, lse = _round(u, compared, weight, v, over_outputs, cosine, even)
     return part.sum(0), b, lse
 
 
@@ -254,30 +146,29 @@ def _sum_gradients(
     through: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gives what reaches u, W and, where gradients run through the coefficients, v, from g, what reaches s."""
-    plan = Plan.of(u, weight)
-    batch, caps_in, caps_out, dim_out, _ = plan.sizes
-    how = {**plan.constants, **_precision(u)}
-    through = through and not even
-    total = lse
+    precision, through, total = _precision(u), through and not even, lse
     if through and over_outputs:
-        total = _empty(u, batch, caps_in)
-        _launch(kernels.totals_over_outputs, plan.by_tile, u, weight, b, lse, g, total, *plan.extent, **how)
+        plan, total = Plan.of(u, weight, LOGITS), _empty(u, *u.shape[:2])
+        launch(
+            kernels.totals_over_outputs, plan.by_tile, u, weight, b, lse, g, total, *plan.extent,
+            **plan.constants, **precision,
+        )  # fmt: skip
     elif through:
         total = (g * s).sum(-1)  # sum_i c_ij g_j . W_ij u_i
     du, dw = torch.empty_like(u), torch.empty_like(weight)
-    seen, share = (u, weight, v, b, lse, g, total), plan.share(over_outputs)
-    flags = {"EVEN": even, "OVER_OUTPUTS": over_outputs, **how}
-    _launch(kernels.to_inputs, plan.by_tile, *seen, du, *plan.extent, share, ALL=through, **flags)
-    blocks = plan.by_tile[0]
-    _launch(kernels.to_weights, plan.by_weight, *seen, dw, *plan.extent, share, BLOCKS=blocks, ALL=through, **flags)
+    seen = (u, weight, v, b, lse, g, total)
+    flags = {"EVEN": even, "ALL": through, "OVER_OUTPUTS": over_outputs, **precision}
+    plan = Plan.of(u, weight, TO_INPUTS)
+    share = plan.share(over_outputs)
+    launch(kernels.to_inputs, plan.by_tile, *seen, du, *plan.extent, share, **plan.constants, **flags)
+    plan = Plan.of(u, weight, TO_WEIGHTS)
+    launch(
+        kernels.to_weights, plan.by_weight, *seen, dw, *plan.extent, share,
+        BLOCKS=plan.by_tile[0], **plan.constants, **flags,
+    )  # fmt: skip
     if not through:
         return du, dw, torch.empty_like(v)  # nobody asks for it
-    part = _empty(u, plan.chunks, batch, caps_out, dim_out)
-    _launch(
-        kernels.weighted_sums, plan.by_chunk, u, weight, b, lse, g, total, part, *plan.extent, share,
-        TILES=plan.tiles, SLOPES=True, **flags,
-    )  # fmt: skip
-    return du, dw, part.sum(0)
+    return du, dw, _sums(u, weight, b, lse, g, total, over_outputs, even=even, slopes=True).sum(0)
 
 
 routed_sum_gradients = torch.library.custom_op(
@@ -315,14 +206,12 @@ def _all_rounds(
 
     Gives ``v = squash(s)``, and what the gradient needs: s, V before the last round, its logits and their log-sum-exp.
     """
-    plan = Plan.of(u, weight)
-    how = {**plan.constants, **_precision(u)}
     so_far = _empty(u, u.shape[0], weight.shape[0], weight.shape[2])  # the first round does not look at it
     for done in range(rounds - 1):
-        part = _round(plan, how, u, compared, weight, so_far, over_outputs, cosine, done == 0).part
-        so_far = _settle(plan, part, so_far if done else None, direction=cosine)[1]
-    part, b, lse = _round(plan, how, u, compared, weight, so_far, over_outputs, cosine, rounds == 1)
-    s, v = _settle(plan, part, None, direction=False)
+        part = _round(u, compared, weight, so_far, over_outputs, cosine, done == 0).part
+        so_far = _settle(part, so_far if done else None, direction=cosine)[1]
+    part, b, lse = _round(u, compared, weight, so_far, over_outputs, cosine, rounds == 1)
+    s, v = _settle(part, None, direction=False)
     return v, s, so_far, b, lse
 
 
@@ -344,9 +233,8 @@ def _(u, compared, weight, rounds, over_outputs, cosine):
 def _squash_gradient(s: Tensor, g: Tensor) -> Tensor:
     """Gives what reaches s from g, what reaches squash(s)."""
     out, (batch, caps_out, dim_out) = torch.empty_like(s), s.shape
-    capsules = batch * caps_out
-    grid, padded = (_parts(capsules, CAPSULES),), max(LEAST, _padded(dim_out))
-    _launch(kernels.through_squash, grid, s, g, out, capsules, O=dim_out, DO=padded, R=CAPSULES)
+    capsules, do = batch * caps_out, max(LEAST, padded(dim_out))
+    launch(kernels.through_squash, (parts(capsules, CAPSULES), 1, 1), s, g, out, capsules, O=dim_out, DO=do, R=CAPSULES)
     return out
 
 

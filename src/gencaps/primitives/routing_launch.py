@@ -1,0 +1,46 @@
+"""How the fused kernels of routing are loaded and launched."""
+
+from __future__ import annotations
+
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+ALIGNED = 16
+"""Bytes that addresses are multiples of where a kernel may read several numbers at once."""
+
+
+def _load_kernels() -> Any:
+    """Loads routing_triton.py by its file: Triton reads functions as they are written, and an import hook that checks
+    types would wrap them."""
+    spec = spec_from_file_location("gencaps.primitives.routing_triton", Path(__file__).with_name("routing_triton.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+kernels = _load_kernels()
+_compiled: dict[Any, tuple[Any, list[Any]]] = {}
+
+
+def launch(kernel: Any, grid: tuple[int, int, int], *args: Any, **constants: Any) -> None:
+    """Launches a kernel, past Triton's own look at every argument where the same was launched before.
+
+    A look takes longer than many a kernel. What a kernel was compiled for is all in the key: the constants, the types,
+    and that every address is aligned (else Triton looks itself); no kernel is compiled for its other numbers.
+    """
+    tensors = [arg for arg in args if isinstance(arg, Tensor)]
+    if not tensors[0].is_cuda or any(tensor.data_ptr() % ALIGNED for tensor in tensors):
+        kernel[grid](*args, **constants)
+        return
+    key = (kernel, tensors[0].device, *(tensor.dtype for tensor in tensors), *constants.values())
+    known = _compiled.get(key)
+    if known is None:
+        _compiled[key] = kernel[grid](*args, **constants), [constants[name] for name in kernel.arg_names[len(args) :]]
+        return
+    ready, rest = known
+    ready[grid](*args, *rest)

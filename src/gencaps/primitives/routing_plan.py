@@ -1,0 +1,94 @@
+"""How the fused kernels of routing cut a problem into tiles."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+LEAST = 16
+"""The least side of a matrix that tensor cores multiply."""
+CAPSULES = 32
+"""Output capsules that one program settles."""
+PROGRAMS = 1024
+"""How many programs a kernel should have at least, to keep every processor of a large GPU busy."""
+
+
+class Tile(NamedTuple):
+    """What one program works on at a time, at most."""
+
+    pictures: int
+    numbers: int
+    """Of input capsules: so many of them times their dimension."""
+
+
+# each the fastest of eleven on an H200 (docs/routing.md)
+SUMS, LOGITS, TO_INPUTS, TO_WEIGHTS = Tile(64, 128), Tile(32, 128), Tile(64, 64), Tile(32, 128)
+
+
+class Plan(NamedTuple):
+    """How a problem is cut for one kernel."""
+
+    sizes: tuple[int, int, int, int, int]
+    """batch, caps_in, caps_out, dim_out, dim_in."""
+    constants: dict[str, int]
+    """What the kernel is compiled for: pictures and input capsules of a tile, both dimensions padded to powers of two,
+    the output capsules, and both dimensions."""
+    tiles: int
+    """Tiles of a chunk of input capsules."""
+    by_tile: tuple[int, int, int]
+    """The grid of a kernel that runs over the output capsules itself."""
+    by_chunk: tuple[int, int, int]
+    """The grid of a kernel that runs over a chunk of the input capsules."""
+    by_weight: tuple[int, int, int]
+    """The grid of a kernel that runs over the pictures."""
+
+    @classmethod
+    def of(cls, u: Tensor, weight: Tensor, tile: Tile) -> Plan:
+        """Plans for input capsules u and weights."""
+        (batch, caps_in, dim_in), (caps_out, _, dim_out, _) = u.shape, weight.shape
+        return _plan(batch, caps_in, caps_out, dim_out, dim_in, tile)
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """What may change from call to call without compiling anew: batch and caps_in."""
+        return self.sizes[:2]
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of the input capsules."""
+        return self.by_chunk[2]
+
+    def share(self, over_outputs: bool) -> float:
+        """The coefficient of the first round."""
+        return 1 / (self.sizes[2] if over_outputs else self.sizes[1])
+
+
+@lru_cache(512)
+def _plan(batch: int, caps_in: int, caps_out: int, dim_out: int, dim_in: int, tile: Tile) -> Plan:
+    """Cuts tiles, smaller ones where there is less."""
+    di, do = padded(dim_in), max(LEAST, padded(dim_out))
+    bb = min(tile.pictures, max(LEAST, padded(batch)))
+    ib = max(1, LEAST // di, min(tile.numbers // di, padded(caps_in)))
+    tiles, blocks = parts(caps_in, ib), parts(batch, bb)
+    per_chunk = parts(tiles, min(tiles, max(1, parts(PROGRAMS, blocks * caps_out))))
+    constants: dict[str, Any] = {"BB": bb, "IB": ib, "DI": di, "DO": do, "J": caps_out, "O": dim_out, "D": dim_in}
+    return Plan(
+        (batch, caps_in, caps_out, dim_out, dim_in),
+        constants,
+        per_chunk,
+        (blocks, tiles, 1),
+        (blocks, caps_out, parts(tiles, per_chunk)),
+        (caps_out, tiles, 1),
+    )
+
+
+def parts(whole: int, part: int) -> int:
+    """Counts the parts that a whole is cut into."""
+    return -(-whole // part)
+
+
+def padded(size: int) -> int:
+    """Gives the next power of two."""
+    return 1 << (size - 1).bit_length()
