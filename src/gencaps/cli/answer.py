@@ -164,6 +164,8 @@ def run_generate(options: argparse.Namespace) -> None:
     classes = None if options.classes is None else [word.strip() for word in options.classes.split(",")]
     like = None if options.like is None else read_pictures(model, [Path(options.like)], False)
     capsule: Any = {"capsule": options.capsule, "domain": options.domain}
+    if "draw" not in model.can and any(value is not None for value in capsule.values()):
+        raise GencapsError(f"--capsule and --domain are for models whose capsules draw alone; {options.model} cannot")
     made = model.generate(classes, attributes=options.attributes, like=like, n=options.n, seed=options.seed, **capsule)
     show(made, options, seed=options.seed)
 
@@ -196,8 +198,10 @@ def run_edit(options: argparse.Namespace) -> None:
     """Paints each picture beside itself with something changed: original, painted again, then the edits."""
     import torch
 
-    if options.steps is not None and (options.intensity is not None or options.steps < 2):
-        raise GencapsError("--steps goes from 0 to 1 in 2 or more steps: leave --intensity out")
+    if options.steps is not None and options.steps < 2:
+        raise GencapsError(f"--steps is {options.steps}; a way from 0 to 1 takes 2 or more")
+    if options.steps is not None and options.intensity is not None:
+        raise GencapsError("--steps goes from intensity 0 to 1: leave --intensity out")
     model, files = load_model(options), files_in(options.pictures)
     model.wishes(options.set)  # refused before pictures are read
     x = read_pictures(model, files, options.invert)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from gencaps.api import Capsules
     from gencaps.painted import Painted
 
-MOST = 1_000_000
-"""Pictures that can be asked for at once."""
+MOST = 10_000
+"""Pictures, of each class, that can be asked for at once: more would fill the memory, and no screen shows them."""
 
 
 def count(text: str) -> int:
@@ -27,7 +27,7 @@ def count(text: str) -> int:
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number") from None
     if number > MOST:
-        raise argparse.ArgumentTypeError(f"{number} is more than {MOST:,}")
+        raise argparse.ArgumentTypeError(f"{number} is more than {MOST:,}: ask for fewer, with another --seed each time")
     return number
 
 
@@ -120,7 +120,7 @@ def _say_scaled(model: Capsules, files: list[Path]) -> None:
     if other:
         more = f" and {len(other) - 1} more" if len(other) > 1 else ""
         kind = "grey" if grey else "colour"
-        print(f"note: {other[0]}{more} was brought to the model's {size} x {size} px, {kind}", file=sys.stderr)
+        print(f"note: {other[0]}{more} {'were' if more else 'was'} brought to the model's {size} x {size} px, {kind}", file=sys.stderr)
 
 
 def beside(x: Tensor, *paintings: Painted) -> Painted:

@@ -60,8 +60,8 @@ def probe_accuracy(model: Any, splits: Splits, labels: int, seed: int = 0) -> tu
         raise GencapsError(f"'{train.name}' has attributes: a probe reads classes, choose data with classes")
     if not isinstance(model, Encodes):
         raise GencapsError(f"a {model.paper} model does not encode: there is nothing to fit a probe on")
-    if labels < 1:
-        raise GencapsError(f"--labels is {labels}; tell at least one label of each class")
+    if labels < len(train.names):
+        raise GencapsError(f"--labels is {labels}; tell at least {len(train.names)}, one for each class")
     chosen = train[permutation(len(train), seed)[:labels]]
     features = of_all(model, chosen)
     fitted = LinearProbe.fit(features, chosen.y.to(features.device), len(train.names))
