@@ -27,7 +27,7 @@ def count(text: str) -> int:
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number") from None
     if number > MOST:
-        raise argparse.ArgumentTypeError(f"{number} is more than {MOST:,}: ask for fewer, with another --seed each time")
+        raise argparse.ArgumentTypeError(f"{number} is more than {MOST:,}: ask for fewer, with other seeds")
     return number
 
 
@@ -118,9 +118,9 @@ def _say_scaled(model: Capsules, files: list[Path]) -> None:
     heads = [(file, read_header(file)) for file in files]
     other = [file for file, head in heads if (head.width, head.height, head.grey) != (size, size, grey)]
     if other:
-        more = f" and {len(other) - 1} more" if len(other) > 1 else ""
+        more = f" and {len(other) - 1} more were" if len(other) > 1 else " was"
         kind = "grey" if grey else "colour"
-        print(f"note: {other[0]}{more} {'were' if more else 'was'} brought to the model's {size} x {size} px, {kind}", file=sys.stderr)
+        print(f"note: {other[0]}{more} brought to the model's {size} x {size} px, {kind}", file=sys.stderr)
 
 
 def beside(x: Tensor, *paintings: Painted) -> Painted:
