@@ -66,6 +66,8 @@ class ProbabilisticConfig:
     """How much likelier an upright scene is than a turned one: its log prior is this times cos(turn) - 1; 0 is even."""
     turn_in_training: bool = False
     """Chooses the side in training too, once there are objects: for training pictures that come at any angle."""
+    draw_poses: Literal["prior", "seen"] = "prior"
+    """What a new object's pose is drawn from: Eq. (2), or, where a picture shows one object, as training saw it."""
     poses: Literal["delta", "gaussian", "gaussian-at-once"] = "delta"
     """Posterior of the poses, section 2.3; gaussian adds a last stage to a run of deltas, at once has none."""
     road: Literal["joint", "parts-first"] = "joint"
@@ -122,6 +124,10 @@ class ProbabilisticConfig:
         for name in ("balance", "joint_balance", "twin", "joint_twin", "bend", "sure", "turn_prior"):
             if getattr(self, name) < 0:
                 raise GencapsError(f"model.{name} is {getattr(self, name)}; it must not be negative")
+        if self.draw_poses == "seen" and self.objects != "one":
+            raise GencapsError(
+                "model.draw_poses seen is for pictures of one object: set model.objects one, or leave it out"
+            )
         if self.turn_in_training and self.turns < 2:
             raise GencapsError("model.turn_in_training needs sides to choose from: set model.turns, such as 12")
         if self.width % self.heads:

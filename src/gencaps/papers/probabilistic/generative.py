@@ -14,6 +14,7 @@ from gencaps.papers.probabilistic.capsules import Capsules, PerPicture, Poses
 from gencaps.papers.probabilistic.config import ProbabilisticConfig
 from gencaps.papers.probabilistic.layer import Bonds, Pairs, frames, log_children, log_parts, place
 from gencaps.papers.probabilistic.mixture import log_pose_prior
+from gencaps.papers.probabilistic.seen import SeenPoses
 from gencaps.papers.probabilistic.templates import Painted, Templates
 from gencaps.primitives import concrete, gaussian
 from gencaps.primitives.likelihoods import gaussian_negative_log_likelihood
@@ -91,6 +92,7 @@ class Scene(nn.Module):
             for above, below, scale in zip(counts[:-1], counts[1:], scales, strict=True)
         )
         self.templates = Templates(counts[-1], channels, config.template, size)
+        self.seen = SeenPoses(counts[0]) if config.draw_poses == "seen" else None
 
     def family(self, k: int) -> Family:
         """Gives the family of layer k and the one below it, layer 0 being the top."""
@@ -133,7 +135,8 @@ class Scene(nn.Module):
     def draw(self, n: int, noise: Noise) -> tuple[Capsules, ...]:
         """Draws whole scenes from the prior, Eq. (1) to Eq. (6), with hard presences.
 
-        Note: departs from Eq. (1) where the model was trained on exactly one object: then one is drawn.
+        Note: departs from Eq. (1) where the model was trained on exactly one object: then one is drawn; and from
+        Eq. (2) where poses are drawn as training saw them.
         """
         count = self.config.capsules[0]
         on = noise.uniform(n, count)
@@ -141,7 +144,10 @@ class Scene(nn.Module):
             on = on == on.amax(1, keepdim=True)
         else:
             on = on < self.config.share
-        pose = self.config.pose_scale * noise.normal(n, count, 2, 3)
+        if self.seen is None:
+            pose = self.config.pose_scale * noise.normal(n, count, 2, 3)
+        else:
+            pose = self.seen.draw(n, noise)
         return self.unroll(Capsules(hard(on), pose), noise)
 
 

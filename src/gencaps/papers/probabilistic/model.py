@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -12,6 +14,7 @@ from gencaps.papers.probabilistic.bound import Bound, Draws
 from gencaps.papers.probabilistic.capsules import Capsules, PerPicture
 from gencaps.papers.probabilistic.inference import random_numbers
 from gencaps.papers.probabilistic.mixture import (
+    ParentPoses,
     PerObject,
     disagreement,
     doubt,
@@ -29,6 +32,16 @@ from gencaps.primitives.processes import mean_over_processes
 KNOTS = 5
 """Knots a side of the field that bends a twin."""
 Mixed = tuple[dict[str, PerPicture], Float[Tensor, ""]]
+
+
+class Evidence(NamedTuple):
+    """How well each object alone explains the parts."""
+
+    log_prob: PerObject
+    pose: ParentPoses
+    """Where it would have to be."""
+    terms: dict[str, PerPicture]
+    """What the network that finds objects, if there is one, is taught by."""
 
 
 class ProbabilisticCapsules(Telling):
@@ -79,15 +92,16 @@ class ProbabilisticCapsules(Telling):
         with torch.autocast(x.device.type, enabled=False):
             return self.bound_at(x, self.infer(x, draws, deltas, objects), deltas)
 
-    def evidence(self, child: Capsules, heat: Float[Tensor, ""]) -> tuple[PerObject, dict[str, PerPicture]]:
+    def evidence(self, child: Capsules, heat: Float[Tensor, ""]) -> Evidence:
         """Gives log p(parts given each object alone), and where a network finds objects, how badly it tells which."""
         config = self.config
         if config.top == "votes":
-            return self.vote(child).evidence, {}
+            voted = self.vote(child)
+            return Evidence(voted.evidence, voted.pose, {})
         q = self.recogniser.above(0, child)
         alone = each_alone(child, q.pose, self.scene.family(0)(), config.temperature, config.off_scale)
         evidence = alone.log_prob() + log_pose_prior(q.pose, config.pose_scale)
-        return evidence, {"guess": guessed(q, evidence, heat)}
+        return Evidence(evidence, q.pose, {"guess": guessed(q, evidence, heat)})
 
     def mix(
         self,
@@ -108,7 +122,9 @@ class ProbabilisticCapsules(Telling):
         with torch.autocast(x.device.type, enabled=False):
             with torch.set_grad_enabled(torch.is_grad_enabled() and not still):
                 inferred = self.infer(x, draws, deltas, False)
-            evidence, terms = self.evidence(inferred.drawn[1], heat)
+            evidence, pose, terms = self.evidence(inferred.drawn[1], heat)
+            if self.scene.seen is not None and not still and torch.is_grad_enabled():
+                self.scene.seen.see(pose.detach(), evidence.detach().softmax(1))
             if still:
                 terms["mixture"] = -tempered(evidence, heat)
             else:
@@ -118,7 +134,7 @@ class ProbabilisticCapsules(Telling):
             if twin is not None:
                 with torch.set_grad_enabled(torch.is_grad_enabled() and not still):
                     seen = self.infer(twin, draws, deltas, False).drawn[1]
-                other, _ = self.evidence(seen, heat)
+                other = self.evidence(seen, heat).log_prob
                 terms["twin"], terms["doubt"] = heat * disagreement(evidence, other, heat), heat * doubt(evidence, heat)
             return terms, imbalance(evidence, heat)
 
