@@ -84,7 +84,8 @@ def _sums(
     part = _empty(u, plan.chunks, len(u), len(weight), weight.shape[2])
     launch(
         kernels.weighted_sums, plan.by_chunk, u, weight, b, lse, g, total, part, *plan.extent, plan.share(over_outputs),
-        TILES=plan.tiles, EVEN=even, SLOPES=slopes, OVER_OUTPUTS=over_outputs, **plan.constants, **_precision(u),
+        TILES=plan.tiles, EVEN=even, SLOPES=slopes, OVER_OUTPUTS=over_outputs, PAIR=SUMS.pair,
+        **plan.constants, **_precision(u),
     )  # fmt: skip
     return part
 
@@ -164,7 +165,7 @@ def _sum_gradients(
     plan = Plan.of(u, weight, TO_WEIGHTS)
     launch(
         kernels.to_weights, plan.by_weight, *seen, dw, *plan.extent, share,
-        BLOCKS=plan.by_tile[0], **plan.constants, **flags,
+        BLOCKS=plan.by_tile[0], PAIR=TO_WEIGHTS.pair, **plan.constants, **flags,
     )  # fmt: skip
     if not through:
         return du, dw, torch.empty_like(v)  # nobody asks for it

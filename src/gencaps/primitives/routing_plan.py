@@ -21,10 +21,12 @@ class Tile(NamedTuple):
     pictures: int
     numbers: int
     """Of input capsules: so many of them times their dimension."""
+    pair: bool = False
+    """Whether it is two output capsules."""
 
 
-# each the fastest of eleven on an H200 (docs/routing.md)
-SUMS, LOGITS, TO_INPUTS, TO_WEIGHTS = Tile(64, 128), Tile(32, 128), Tile(64, 64), Tile(32, 128)
+# each the fastest of eleven on an H200, without pairs (docs/routing.md)
+SUMS, LOGITS, TO_INPUTS, TO_WEIGHTS = Tile(64, 128, True), Tile(32, 128), Tile(64, 64), Tile(32, 128, True)
 
 
 class Plan(NamedTuple):
@@ -71,16 +73,16 @@ def _plan(batch: int, caps_in: int, caps_out: int, dim_out: int, dim_in: int, ti
     di, do = padded(dim_in), max(LEAST, padded(dim_out))
     bb = min(tile.pictures, max(LEAST, padded(batch)))
     ib = max(1, LEAST // di, min(tile.numbers // di, padded(caps_in)))
-    tiles, blocks = parts(caps_in, ib), parts(batch, bb)
-    per_chunk = parts(tiles, min(tiles, max(1, parts(PROGRAMS, blocks * caps_out))))
+    tiles, blocks, outputs = parts(caps_in, ib), parts(batch, bb), parts(caps_out, 2 if tile.pair else 1)
+    per_chunk = parts(tiles, min(tiles, max(1, parts(PROGRAMS, blocks * outputs))))
     constants: dict[str, Any] = {"BB": bb, "IB": ib, "DI": di, "DO": do, "J": caps_out, "O": dim_out, "D": dim_in}
     return Plan(
         (batch, caps_in, caps_out, dim_out, dim_in),
         constants,
         per_chunk,
         (blocks, tiles, 1),
-        (blocks, caps_out, parts(tiles, per_chunk)),
-        (caps_out, tiles, 1),
+        (blocks, outputs, parts(tiles, per_chunk)),
+        (outputs, tiles, 1),
     )
 
 

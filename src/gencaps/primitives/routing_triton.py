@@ -173,41 +173,6 @@ def _coefficients(
     return tl.where(there, tl.exp(b - lse[:, None]), 0.0)
 
 
-@OF_ANY_SIZE
-def weighted_sums(
-    u_ptr, w_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, part_ptr, B, I, SHARE,
-    J: tl.constexpr, O: tl.constexpr, D: tl.constexpr, TILES: tl.constexpr,
-    EVEN: tl.constexpr, SLOPES: tl.constexpr, OVER_OUTPUTS: tl.constexpr,
-    BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, DO: tl.constexpr, PREC: tl.constexpr, HALF: tl.constexpr,
-):  # fmt: skip
-    """Gives ``sum_i c_ij W_ij u_i`` over one chunk of the input capsules, (chunks, batch, caps_out, dim_out).
-
-    With ``EVEN`` every coefficient is ``SHARE``. With ``SLOPES`` the sum is weighted by the gradient that reaches the
-    logits instead, ``c_ij (g_j . W_ij u_i - total)``, which makes it the gradient that reaches V.
-    """
-    rows, o = tl.program_id(0) * BB + tl.arange(0, BB), tl.arange(0, DO)
-    j, chunk = tl.program_id(1), tl.program_id(2)
-    k = tl.arange(0, IB * DI)
-    s = tl.zeros((BB, DO), tl.float32)
-    for step in range(TILES):
-        tile = chunk * TILES + step
-        i, d = tile * IB + k // DI, k % DI
-        inputs = tile * IB + tl.arange(0, IB)
-        u = _load_inputs(u_ptr, rows, i, d, B, I, D)
-        w = _load_weights(w_ptr, j, o, i, d, I, O, D)
-        if EVEN:
-            left = u.to(tl.float32) * SHARE
-        else:
-            c = _coefficients(b_ptr, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS)
-            if SLOPES:
-                g = _load_outputs(g_ptr, rows, j, o, B, J, O)
-                c = _slopes(c, _dot(g, w, PREC, HALF), u, total_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS, BB, IB, DI)
-            left = _along_dim(c, BB, IB, DI) * u.to(tl.float32)
-        s += _dot(left, tl.trans(w), PREC, HALF)
-    at = ((chunk * B + rows[:, None].to(tl.int64)) * J + j) * O + o[None, :]
-    tl.store(part_ptr + at, s, mask=(rows < B)[:, None] & (o < O)[None, :])
-
-
 @triton.jit
 def _slopes(
     c, gw, u, total_ptr, rows, inputs, j, B, I, J,
@@ -221,6 +186,65 @@ def _slopes(
         return c * (reach - total)
     total = tl.load(total_ptr + rows.to(tl.int64) * J + j, mask=rows < B, other=0.0)
     return c * (reach - total[:, None])
+
+
+@triton.jit
+def _sum_of_tile(
+    u, w_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, rows, inputs, i, d, o, j, B, I, SHARE,
+    J: tl.constexpr, O: tl.constexpr, D: tl.constexpr,
+    EVEN: tl.constexpr, SLOPES: tl.constexpr, OVER_OUTPUTS: tl.constexpr,
+    BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, PREC: tl.constexpr, HALF: tl.constexpr,
+):  # fmt: skip
+    """Gives the weighted sum of a tile's votes for one output capsule, (BB, DO)."""
+    w = _load_weights(w_ptr, j, o, i, d, I, O, D)
+    if EVEN:
+        left = u.to(tl.float32) * SHARE
+    else:
+        c = _coefficients(b_ptr, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS)
+        if SLOPES:
+            g = _load_outputs(g_ptr, rows, j, o, B, J, O)
+            c = _slopes(c, _dot(g, w, PREC, HALF), u, total_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS, BB, IB, DI)
+        left = _along_dim(c, BB, IB, DI) * u.to(tl.float32)
+    return _dot(left, tl.trans(w), PREC, HALF)
+
+
+@OF_ANY_SIZE
+def weighted_sums(
+    u_ptr, w_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, part_ptr, B, I, SHARE,
+    J: tl.constexpr, O: tl.constexpr, D: tl.constexpr, TILES: tl.constexpr,
+    EVEN: tl.constexpr, SLOPES: tl.constexpr, OVER_OUTPUTS: tl.constexpr, PAIR: tl.constexpr,
+    BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, DO: tl.constexpr, PREC: tl.constexpr, HALF: tl.constexpr,
+):  # fmt: skip
+    """Gives ``sum_i c_ij W_ij u_i`` over one chunk of the input capsules, (chunks, batch, caps_out, dim_out).
+
+    With ``EVEN`` every coefficient is ``SHARE``. With ``SLOPES`` the sum is weighted by the gradient that reaches the
+    logits instead, ``c_ij (g_j . W_ij u_i - total)``, which makes it the gradient that reaches V. With ``PAIR`` a
+    program does two output capsules, so that u, which is what it mostly waits for, is read half as often.
+    """
+    rows, o = tl.program_id(0) * BB + tl.arange(0, BB), tl.arange(0, DO)
+    chunk, k = tl.program_id(2), tl.arange(0, IB * DI)
+    j = tl.program_id(1) * (2 if PAIR else 1)
+    beside = tl.minimum(j + 1, J - 1)
+    s, t = tl.zeros((BB, DO), tl.float32), tl.zeros((BB, DO), tl.float32)
+    for step in range(TILES):
+        tile = chunk * TILES + step
+        i, d = tile * IB + k // DI, k % DI
+        inputs = tile * IB + tl.arange(0, IB)
+        u = _load_inputs(u_ptr, rows, i, d, B, I, D)
+        s += _sum_of_tile(
+            u, w_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, rows, inputs, i, d, o, j, B, I, SHARE,
+            J, O, D, EVEN, SLOPES, OVER_OUTPUTS, BB, IB, DI, PREC, HALF,
+        )  # fmt: skip
+        if PAIR:
+            t += _sum_of_tile(
+                u, w_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, rows, inputs, i, d, o, beside, B, I, SHARE,
+                J, O, D, EVEN, SLOPES, OVER_OUTPUTS, BB, IB, DI, PREC, HALF,
+            )  # fmt: skip
+    at = ((chunk * B + rows[:, None].to(tl.int64)) * J + j) * O + o[None, :]
+    there = (rows < B)[:, None] & (o < O)[None, :]
+    tl.store(part_ptr + at, s, mask=there)
+    if PAIR:
+        tl.store(part_ptr + at + O, t, mask=there & (j + 1 < J))
 
 
 @OF_ANY_SIZE
@@ -276,36 +300,62 @@ def to_inputs(
     tl.store(du_ptr + at, du, mask=(rows < B)[:, None] & ((i < I) & (d < D))[None, :])
 
 
+@triton.jit
+def _weights_of_block(
+    u, w_ptr, v_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, rows, inputs, i, d, o, j, B, I, SHARE,
+    J: tl.constexpr, O: tl.constexpr, D: tl.constexpr,
+    EVEN: tl.constexpr, ALL: tl.constexpr, OVER_OUTPUTS: tl.constexpr,
+    BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, PREC: tl.constexpr, HALF: tl.constexpr,
+):  # fmt: skip
+    """Gives what some pictures send to W_j of a tile, (DO, IB DI)."""
+    g = _load_outputs(g_ptr, rows, j, o, B, J, O)
+    if EVEN:
+        return _dot(tl.trans(g), SHARE * u.to(tl.float32), PREC, HALF)
+    c = _coefficients(b_ptr, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS)
+    dw = _dot(tl.trans(g), _along_dim(c, BB, IB, DI) * u.to(tl.float32), PREC, HALF)
+    if ALL:
+        w = _load_weights(w_ptr, j, o, i, d, I, O, D)
+        v = _load_outputs(v_ptr, rows, j, o, B, J, O)
+        gw = _dot(g, w, PREC, HALF)
+        slope = _slopes(c, gw, u, total_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS, BB, IB, DI)
+        dw += _dot(tl.trans(v), _along_dim(slope, BB, IB, DI) * u.to(tl.float32), PREC, HALF)
+    return dw
+
+
 @OF_ANY_SIZE
 def to_weights(
     u_ptr, w_ptr, v_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, dw_ptr, B, I, SHARE,
     J: tl.constexpr, O: tl.constexpr, D: tl.constexpr, BLOCKS: tl.constexpr,
-    EVEN: tl.constexpr, ALL: tl.constexpr, OVER_OUTPUTS: tl.constexpr,
+    EVEN: tl.constexpr, ALL: tl.constexpr, OVER_OUTPUTS: tl.constexpr, PAIR: tl.constexpr,
     BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, DO: tl.constexpr, PREC: tl.constexpr, HALF: tl.constexpr,
 ):  # fmt: skip
-    """Gives the gradient that reaches W_j: ``sum_b c_bij g_bj u_bi^T``, and with ``ALL`` what the logits pass on."""
-    j, o = tl.program_id(0), tl.arange(0, DO)
-    k = tl.arange(0, IB * DI)
+    """Gives the gradient that reaches W_j: ``sum_b c_bij g_bj u_bi^T``, and with ``ALL`` what the logits pass on.
+
+    With ``PAIR`` a program does two output capsules, as in ``weighted_sums``.
+    """
+    o, k = tl.arange(0, DO), tl.arange(0, IB * DI)
+    j = tl.program_id(0) * (2 if PAIR else 1)
+    beside = tl.minimum(j + 1, J - 1)
     i, d = tl.program_id(1) * IB + k // DI, k % DI
     inputs = tl.program_id(1) * IB + tl.arange(0, IB)
-    dw = tl.zeros((DO, IB * DI), tl.float32)
+    dw, dx = tl.zeros((DO, IB * DI), tl.float32), tl.zeros((DO, IB * DI), tl.float32)
     for block in range(BLOCKS):
         rows = block * BB + tl.arange(0, BB)
         u = _load_inputs(u_ptr, rows, i, d, B, I, D)
-        g = _load_outputs(g_ptr, rows, j, o, B, J, O)
-        if EVEN:
-            dw += _dot(tl.trans(g), SHARE * u.to(tl.float32), PREC, HALF)
-        else:
-            c = _coefficients(b_ptr, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS)
-            dw += _dot(tl.trans(g), _along_dim(c, BB, IB, DI) * u.to(tl.float32), PREC, HALF)
-            if ALL:
-                w = _load_weights(w_ptr, j, o, i, d, I, O, D)
-                v = _load_outputs(v_ptr, rows, j, o, B, J, O)
-                gw = _dot(g, w, PREC, HALF)
-                slope = _slopes(c, gw, u, total_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS, BB, IB, DI)
-                dw += _dot(tl.trans(v), _along_dim(slope, BB, IB, DI) * u.to(tl.float32), PREC, HALF)
+        dw += _weights_of_block(
+            u, w_ptr, v_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, rows, inputs, i, d, o, j, B, I, SHARE,
+            J, O, D, EVEN, ALL, OVER_OUTPUTS, BB, IB, DI, PREC, HALF,
+        )  # fmt: skip
+        if PAIR:
+            dx += _weights_of_block(
+                u, w_ptr, v_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, rows, inputs, i, d, o, beside, B, I, SHARE,
+                J, O, D, EVEN, ALL, OVER_OUTPUTS, BB, IB, DI, PREC, HALF,
+            )  # fmt: skip
     at = ((i[None, :].to(tl.int64) + j * I) * O + o[:, None]) * D + d[None, :]
-    tl.store(dw_ptr + at, dw, mask=(o < O)[:, None] & ((i < I) & (d < D))[None, :])
+    there = (o < O)[:, None] & ((i < I) & (d < D))[None, :]
+    tl.store(dw_ptr + at, dw, mask=there)
+    if PAIR:
+        tl.store(dw_ptr + at + I * O * D, dx, mask=there & (j + 1 < J))
 
 
 @OF_ANY_SIZE
