@@ -30,7 +30,8 @@ class Run:
     def refuse_used(path: Path) -> None:
         """Refuses to make a run where there is something already: it is never written over."""
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            what = f"{resume_command(path)} goes on with it, or " if (path / "config.yaml").exists() else ""
+            unfinished = (path / "config.yaml").exists() and not (path / "report.html").exists()
+            what = f"{resume_command(path)} goes on with it, or " if unfinished else ""
             raise GencapsError(f"{path} exists already: {what}choose another --out")
 
     @classmethod

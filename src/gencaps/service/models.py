@@ -16,17 +16,19 @@ MOST_FOUND = 12
 
 
 def gather(given: Iterable[str] = (), device: str = "auto", runs: Path | None = None) -> dict[str, Capsules]:
-    """Loads models and gives each an id: its name, or its folder's.
+    """Loads models and gives each an id: its name, or its folder's. Those asked for come first: the studio opens so.
 
     Args:
         given: run folders, model folders or hub ids.
         runs: a folder whose runs are served too; one that cannot be loaded is named and left out.
     """
-    models = {name: load(folder, device) for name, folder in shipped().items()}
+    models: dict[str, Capsules] = {}
+    given, along = list(given), shipped()
     known = {Path(name).resolve() for name in given}
     for name in given:
-        if name not in shipped():
-            models[_free(_id(name), models)] = load(name, device)
+        id = name if name in along else _free(_id(name), {*models, *along})
+        models[id] = load(along.get(name, name), device)
+    models |= {name: load(folder, device) for name, folder in along.items() if name not in models}
     for folder in [] if runs is None else found(runs):
         if folder.resolve() in known:
             continue
