@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from gencaps.cli.asking import count
 from gencaps.errors import GencapsError
 
 
@@ -37,6 +38,19 @@ def add_parsers(commands: Any) -> None:
     run.add_argument("--device", default="auto", metavar="D", help="auto, cpu or cuda (default auto)")
     run.add_argument("--quiet", action="store_true", help="print results only")
     run.set_defaults(run=run_run)
+
+    train = words.add_parser(
+        "train",
+        help="train the runs behind claims, several at once",
+        description="Trains what claims need, several at once where one does not fill a GPU. Measures nothing.",
+    )
+    _claims(train, "*")
+    train.add_argument("--jobs", type=count, default=1, metavar="N", help="processes at once (1)")
+    train.add_argument("--seeds", type=int, metavar="N", help="models of each run (default: the claims' own number)")
+    train.add_argument("--only", metavar="RUN:SEED", help="one seed of one run, here and now")
+    train.add_argument("--runs", type=Path, metavar="DIR", help="where training runs go (default runs/reproduce)")
+    train.add_argument("--device", default="auto", metavar="D", help="auto, cpu or cuda (default auto)")
+    train.set_defaults(run=run_train)
 
     table = words.add_parser("table", help="published, target and ours, side by side", description="Prints the table.")
     _claims(table, "*")
@@ -71,7 +85,7 @@ def _chosen(options: argparse.Namespace) -> tuple[Any, Any, Path]:
     known = book()
     claims = known.matching(options.claims) if options.claims else list(known.claims.values())
     folder = options.results or RESULTS
-    if not folder.is_dir() and options.what != "run":
+    if not folder.is_dir() and options.what not in ("run", "train"):
         if options.results is not None:
             raise GencapsError(f"there is no folder {folder}: give the one that gencaps reproduce run wrote to")
         print(f"note: there is no {folder} here, so nothing counts as run; --results says where it is", file=sys.stderr)
@@ -159,6 +173,34 @@ def run_run(options: argparse.Namespace) -> int:
             if wrote:
                 write_page(known, folder)
     return 0
+
+
+def run_train(options: argparse.Namespace) -> int:
+    """Trains what claims need."""
+    from gencaps.engine.interrupt import Interrupted
+    from gencaps.engine.run import command_line
+    from gencaps.reproduce.jobs import Job, jobs_of, train_all
+    from gencaps.reproduce.run import RUNS, Bench, runnable
+
+    if not options.claims and options.only is None:
+        raise GencapsError("which claims? gencaps reproduce train CLAIM ...; gencaps reproduce list names them")
+    if options.jobs < 1:
+        raise GencapsError(f"--jobs is {options.jobs}; give 1 or more")
+    known, claims, folder = _chosen(options)
+    bench = Bench(known, options.runs or RUNS, folder, device=options.device)
+    if options.only is not None:
+        job = Job.read(options.only, known)
+        try:
+            bench.train(known.runs[job.run], job.seed)
+        except Interrupted:
+            print(f"stopped and saved; go on with: {command_line()}", file=sys.stderr)
+            return 130
+        return 0
+    able, reasons = runnable(claims, bench)
+    if not able:
+        raise GencapsError(reasons[0])
+    failed = train_all(jobs_of(able, known, options.seeds), bench, options.jobs)
+    return 1 if failed else 0
 
 
 def run_judge(options: argparse.Namespace) -> int:

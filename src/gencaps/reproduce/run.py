@@ -136,10 +136,14 @@ def _refuse_loss(claim: Claim, bench: Bench, seeds: int | None) -> None:
         )
 
 
+def seeds_of(claim: Claim, book: Book, seeds: int | None = None) -> int:
+    """Gives how many models of each of its runs a claim needs; a figure is drawn from the first."""
+    return 1 if claim.kind == "figure" else seeds or min(run.seeds for run in book.training(claim))
+
+
 def _run_group(group: list[Claim], bench: Bench, seeds: int | None, say: Callable[[str], None]) -> Iterator[Outcome]:
     runs = bench.book.training(group[0])
-    most = min(run.seeds for run in runs)
-    wanted = 1 if bench.smoke or group[0].kind == "figure" else seeds or most
+    wanted = 1 if bench.smoke else seeds_of(group[0], bench.book, seeds)
     found: list[Measured] = []
     made: list[Run] = []
     seconds = 0.0
