@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from gencaps.engine import fit as fit_module
+from gencaps.engine.config import plain
 from gencaps.engine.interrupt import Interrupted
 from gencaps.engine.recipe import Recipe, make_recipe
 from gencaps.engine.run import Run
@@ -72,6 +73,8 @@ def test_every_run_of_the_book_has_a_recipe_and_a_small_one() -> None:
     for run in ready:
         assert recipe_of(run, 1).data == run.data
         assert recipe_of(run, 1, smoke=True).seed == 1
+        stages = plain(recipe_of(run, 0, smoke=True).model)
+        assert all(value in (None, 1) for name, value in stages.items() if name.endswith("_epochs"))
 
 
 def test_what_is_not_built_is_refused() -> None:

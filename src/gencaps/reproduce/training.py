@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from gencaps.data.images import Splits
@@ -46,7 +47,10 @@ def recipe_of(run: TrainingRun, seed: int, *, smoke: bool = False) -> Recipe:
     if run.data in ATTRIBUTE_SETS:
         settings["train.size"] = 32
     small = {**settings, "train.epochs": SMOKE_EPOCHS, "train.valid": 0.0, "train.samples_every": 0}
-    return make_recipe(run.system, preset="small", data=data, seed=seed, overrides=overrides(small))
+    recipe = make_recipe(run.system, preset="small", data=data, seed=seed, overrides=overrides(small))
+    # a stage that has a number of epochs of its own
+    own = [name for name, value in plain(recipe.model).items() if name.endswith("_epochs") and value is not None]
+    return replace(recipe, model=replace(recipe.model, **dict.fromkeys(own, SMOKE_EPOCHS)))
 
 
 def ensure_trained(recipe: Recipe, path: Path, *, device: str = "auto", quiet: bool = False) -> Trained:
