@@ -145,8 +145,8 @@ def least_ms(sizes: Sizes, rate: dict[str, float]) -> dict[str, float]:
     """Gives the least time: u, W read and v written, twice that back; and the products that recompute the votes."""
     moved = 4 * sizes.caps_in * sizes.dim_in * (sizes.batch + sizes.caps_out * sizes.dim_out)
     product = 2 * sizes.batch * sizes.caps_in * sizes.caps_out * sizes.dim_in * sizes.dim_out
-    # sums of every round and logits of all but the first, twice (for the log-sum-exp); three products back, logits once
-    products = product * (sizes.rounds + 2 * (sizes.rounds - 1) + 4)
+    # sums of every round, logits of all but the first; back, the gradients of u and of W
+    products = product * (sizes.rounds + (sizes.rounds - 1) + 2)
     return {"traffic": 3 * moved / rate["copy_tb_s"] / 1e9, "products": products / rate["matmul_tflops"] / 1e9}
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from gencaps.primitives import routing_plan
 from gencaps.primitives.routing import Agreement, Gradient, Over, route
 from gencaps.primitives.routing_backend import choose
 from gencaps.primitives.routing_reference import route_reference
@@ -66,6 +67,20 @@ def test_kernels_equal_the_reference(agreement: Agreement, over: Over, gradient:
 def test_sizes_beyond_one_tile(agreement: Agreement, over: Over, gradient: Gradient) -> None:
     """Several blocks of pictures and several chunks of input capsules, none of them full."""
     found, wanted = both(*problem(70, 45, 2, 5, 8), 3, agreement, over, gradient)
+    assert max(map(apart, found, wanted)) < 1e-5
+
+
+@choices
+@pytest.mark.parametrize("caps_out", [1, 3])
+def test_several_tiles_in_a_chunk_and_outputs_without_a_pair(
+    agreement: Agreement, over: Over, gradient: Gradient, caps_out: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routing_plan, "PROGRAMS", 2 * caps_out)
+    routing_plan._plan.cache_clear()
+    u, weight, g = problem(20, 70, caps_out, 5, 8)
+    assert routing_plan.Plan.of(u, weight, routing_plan.SUMS).tiles > 1
+    found, wanted = both(u, weight, g, 3, agreement, over, gradient)
+    routing_plan._plan.cache_clear()
     assert max(map(apart, found, wanted)) < 1e-5
 
 

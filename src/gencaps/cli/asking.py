@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gencaps.painted import Painted
 
 MOST = 10_000
-"""Pictures, of each class, that can be asked for at once: more would fill the memory, and no screen shows them."""
+"""Pictures, of each class, or steps that can be asked for at once: more would fill the memory, and nobody sees them."""
 
 
 def count(text: str) -> int:
@@ -27,7 +27,7 @@ def count(text: str) -> int:
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number") from None
     if number > MOST:
-        raise argparse.ArgumentTypeError(f"{number} is more than {MOST:,}: ask for fewer, with other seeds")
+        raise argparse.ArgumentTypeError(f"{number} is more than {MOST:,}: give fewer")
     return number
 
 

@@ -33,14 +33,14 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         unknown = re.search(r"unrecognized arguments: (\S+)", message)
-        wrong = re.search(r"^(argument [^:]+: )?invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        wrong = re.search(r"^(?:argument (--\S+: )?[^:]*:? ?)?invalid choice: '([^']*)' \(choose from (.*)\)", message)
         if unknown:
             known = [option for action in self._actions for option in action.option_strings]
             what = "option" if unknown[1].startswith("-") else "word"
             message = f"unknown {what} '{unknown[1]}'{_offer(unknown[1], [*known, *(self.hints or list)()])}"
         elif wrong:
             known = [word.strip(" '") for word in wrong[3].split(",")]
-            message = f"{(wrong[1] or '').removeprefix('argument ')}there is no '{wrong[2]}'{nearest(wrong[2], known)}"
+            message = f"{wrong[1] or ''}there is no '{wrong[2]}'{nearest(wrong[2], known)}"
         message = re.sub(r"invalid int value: ('[^']*')", r"\1 is not a whole number", message)
         paper = f" {next(iter(SYSTEMS))}" if self.hints else ""  # settings are listed with their paper
         raise GencapsError(f"{message}; {self.prog}{paper} --help lists what there is")

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gencaps.cli.asking import count
 from gencaps.errors import GencapsError
 
 
@@ -45,7 +44,7 @@ def add_parsers(commands: Any) -> None:
         description="Trains what claims need, several at once where one does not fill a GPU. Measures nothing.",
     )
     _claims(train, "*")
-    train.add_argument("--jobs", type=count, default=1, metavar="N", help="processes at once (1)")
+    train.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at once (1)")
     train.add_argument("--seeds", type=int, metavar="N", help="models of each run (default: the claims' own number)")
     train.add_argument("--only", metavar="RUN:SEED", help="one seed of one run, here and now")
     train.add_argument("--runs", type=Path, metavar="DIR", help="where training runs go (default runs/reproduce)")
@@ -126,10 +125,14 @@ def run_table(options: argparse.Namespace) -> int:
     return 0
 
 
+def _refuse_seeds(seeds: int | None) -> None:
+    if seeds is not None and not 1 <= seeds <= 1000:
+        raise GencapsError(f"--seeds is {seeds}; it must be from 1 to 1000")
+
+
 def run_run(options: argparse.Namespace) -> int:
     """Measures claims and writes what came out."""
-    if options.seeds is not None and not 1 <= options.seeds <= 1000:
-        raise GencapsError(f"--seeds is {options.seeds}; it must be from 1 to 1000")
+    _refuse_seeds(options.seeds)
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     import tempfile
 
@@ -177,6 +180,7 @@ def run_run(options: argparse.Namespace) -> int:
 
 def run_train(options: argparse.Namespace) -> int:
     """Trains what claims need."""
+    from gencaps.engine.devices import choose_device
     from gencaps.engine.interrupt import Interrupted
     from gencaps.engine.run import command_line
     from gencaps.reproduce.jobs import Job, jobs_of, train_all
@@ -184,8 +188,9 @@ def run_train(options: argparse.Namespace) -> int:
 
     if not options.claims and options.only is None:
         raise GencapsError("which claims? gencaps reproduce train CLAIM ...; gencaps reproduce list names them")
-    if options.jobs < 1:
-        raise GencapsError(f"--jobs is {options.jobs}; give 1 or more")
+    if not 1 <= options.jobs <= 1000:
+        raise GencapsError(f"--jobs is {options.jobs}; it must be from 1 to 1000")
+    _refuse_seeds(options.seeds)
     known, claims, folder = _chosen(options)
     bench = Bench(known, options.runs or RUNS, folder, device=options.device)
     if options.only is not None:
@@ -196,10 +201,17 @@ def run_train(options: argparse.Namespace) -> int:
             print(f"stopped and saved; go on with: {command_line()}", file=sys.stderr)
             return 130
         return 0
+    choose_device(options.device)
     able, reasons = runnable(claims, bench)
     if not able:
         raise GencapsError(reasons[0])
-    failed = train_all(jobs_of(able, known, options.seeds), bench, options.jobs)
+    if reasons:
+        print(f"{len(reasons)} claims cannot be run here, such as: {reasons[0]}", file=sys.stderr)
+    try:
+        failed = train_all(jobs_of(able, known, options.seeds), bench, options.jobs)
+    except KeyboardInterrupt:
+        print(f"stopped and saved; go on with: {command_line()}", file=sys.stderr)
+        return 130
     return 1 if failed else 0
 
 

@@ -30,7 +30,7 @@ class Run:
     def refuse_used(path: Path) -> None:
         """Refuses to make a run where there is something already: it is never written over."""
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            unfinished = (path / "config.yaml").exists() and not (path / "report.html").exists()
+            unfinished = (path / "config.yaml").exists() and not (path / "evaluation.json").exists()
             what = f"{resume_command(path)} goes on with it, or " if unfinished else ""
             raise GencapsError(f"{path} exists already: {what}choose another --out")
 

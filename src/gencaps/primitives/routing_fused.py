@@ -84,7 +84,7 @@ def _sums(
     part = _empty(u, plan.chunks, len(u), len(weight), weight.shape[2])
     launch(
         kernels.weighted_sums, plan.by_chunk, u, weight, b, lse, g, total, part, *plan.extent, plan.share(over_outputs),
-        TILES=plan.tiles, EVEN=even, SLOPES=slopes, OVER_OUTPUTS=over_outputs, PAIR=SUMS.pair,
+        TILES=plan.tiles, EVEN=even, SLOPES=slopes, OVER_OUTPUTS=over_outputs, PAIR=plan.pair,
         **plan.constants, **_precision(u),
     )  # fmt: skip
     return part
@@ -165,7 +165,7 @@ def _sum_gradients(
     plan = Plan.of(u, weight, TO_WEIGHTS)
     launch(
         kernels.to_weights, plan.by_weight, *seen, dw, *plan.extent, share,
-        BLOCKS=plan.by_tile[0], PAIR=TO_WEIGHTS.pair, **plan.constants, **flags,
+        BLOCKS=plan.by_tile[0], PAIR=plan.pair, **plan.constants, **flags,
     )  # fmt: skip
     if not through:
         return du, dw, torch.empty_like(v)  # nobody asks for it
@@ -194,7 +194,8 @@ def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> 
 
 def _gradients(ctx: Any, g: Tensor, *_: Tensor) -> tuple[Any, ...]:
     du, dw, dv = routed_sum_gradients(*ctx.saved_tensors, g.contiguous(), *ctx.choices)
-    return du, None, dw, dv if ctx.choices[-1] else None, None, None, None, None
+    _, even, through = ctx.choices
+    return du, None, dw, dv if through and not even else None, None, None, None, None
 
 
 routed_sum.register_autograd(_gradients, setup_context=_remember)
@@ -265,7 +266,7 @@ def _gradients_of_last(ctx: Any, g: Tensor, *_: Tensor) -> tuple[Any, ...]:
 routed.register_autograd(_gradients_of_last, setup_context=_remember_all)
 
 
-class Routed(torch.autograd.Function):
+class AllRounds(torch.autograd.Function):
     """The operator ``routed`` without torch's registry, whose calls take the host longer than the kernels the GPU."""
 
     @staticmethod
@@ -297,7 +298,7 @@ def route_fused(
     if not through and torch.compiler.is_compiling():
         return routed(u, compared, weight, iterations, over_outputs, cosine)[0]
     if not through:
-        return cast(Tensor, Routed.apply(u, compared, weight, iterations, over_outputs, cosine))
+        return cast(Tensor, AllRounds.apply(u, compared, weight, iterations, over_outputs, cosine))
     v = s = u.new_zeros(u.shape[0], weight.shape[0], weight.shape[2], dtype=torch.float32)
     for done in range(iterations):
         s, *_ = routed_sum(u, compared, weight, v, over_outputs, cosine, done == 0, True)

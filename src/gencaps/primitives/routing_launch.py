@@ -6,6 +6,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 ALIGNED = 16
@@ -30,17 +31,21 @@ _compiled: dict[Any, tuple[Any, list[Any]]] = {}
 def launch(kernel: Any, grid: tuple[int, int, int], *args: Any, **constants: Any) -> None:
     """Launches a kernel, past Triton's own look at every argument where the same was launched before.
 
-    A look takes longer than many a kernel. What a kernel was compiled for is all in the key: the constants, the types,
-    and that every address is aligned (else Triton looks itself); no kernel is compiled for its other numbers.
+    A look takes longer than many a kernel. What a kernel was compiled for on an NVIDIA GPU is all in the key: device,
+    constants, types, and that every address is aligned (else Triton looks itself); batch and caps_in are not.
     """
     tensors = [arg for arg in args if isinstance(arg, Tensor)]
-    if not tensors[0].is_cuda or any(tensor.data_ptr() % ALIGNED for tensor in tensors):
+    device = tensors[0].get_device()  # -1 on a CPU
+    elsewhere = device < 0 or device != torch.cuda.current_device() or torch.version.hip is not None
+    if elsewhere or any(tensor.data_ptr() % ALIGNED for tensor in tensors):
         kernel[grid](*args, **constants)
         return
-    key = (kernel, tensors[0].device, *(tensor.dtype for tensor in tensors), *constants.values())
+    key = (kernel, device, *(tensor.dtype for tensor in tensors), *constants.values())
     known = _compiled.get(key)
     if known is None:
-        _compiled[key] = kernel[grid](*args, **constants), [constants[name] for name in kernel.arg_names[len(args) :]]
+        ready = kernel[grid](*args, **constants)
+        if ready is not None:  # Triton's interpreter compiles nothing
+            _compiled[key] = ready, [constants[name] for name in kernel.arg_names[len(args) :]]
         return
     ready, rest = known
     ready[grid](*args, *rest)

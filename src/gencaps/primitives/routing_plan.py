@@ -22,7 +22,7 @@ class Tile(NamedTuple):
     numbers: int
     """Of input capsules: so many of them times their dimension."""
     pair: bool = False
-    """Whether it is two output capsules."""
+    """Whether two output capsules are done at once, where there are two; for kernels that know it."""
 
 
 # each the fastest of eleven on an H200, without pairs (docs/routing.md)
@@ -37,6 +37,8 @@ class Plan(NamedTuple):
     constants: dict[str, int]
     """What the kernel is compiled for: pictures and input capsules of a tile, both dimensions padded to powers of two,
     the output capsules, and both dimensions."""
+    pair: bool
+    """Whether a program does two output capsules."""
     tiles: int
     """Tiles of a chunk of input capsules."""
     by_tile: tuple[int, int, int]
@@ -54,7 +56,7 @@ class Plan(NamedTuple):
 
     @property
     def extent(self) -> tuple[int, int]:
-        """What may change from call to call without compiling anew: batch and caps_in."""
+        """What a kernel is told, not compiled for: batch and caps_in."""
         return self.sizes[:2]
 
     @property
@@ -73,12 +75,14 @@ def _plan(batch: int, caps_in: int, caps_out: int, dim_out: int, dim_in: int, ti
     di, do = padded(dim_in), max(LEAST, padded(dim_out))
     bb = min(tile.pictures, max(LEAST, padded(batch)))
     ib = max(1, LEAST // di, min(tile.numbers // di, padded(caps_in)))
-    tiles, blocks, outputs = parts(caps_in, ib), parts(batch, bb), parts(caps_out, 2 if tile.pair else 1)
+    pair = tile.pair and caps_out > 1
+    tiles, blocks, outputs = parts(caps_in, ib), max(1, parts(batch, bb)), parts(caps_out, 2 if pair else 1)
     per_chunk = parts(tiles, min(tiles, max(1, parts(PROGRAMS, blocks * outputs))))
     constants: dict[str, Any] = {"BB": bb, "IB": ib, "DI": di, "DO": do, "J": caps_out, "O": dim_out, "D": dim_in}
     return Plan(
         (batch, caps_in, caps_out, dim_out, dim_in),
         constants,
+        pair,
         per_chunk,
         (blocks, tiles, 1),
         (blocks, outputs, parts(tiles, per_chunk)),

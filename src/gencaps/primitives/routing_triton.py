@@ -1,7 +1,7 @@
 """Triton kernels of routing by agreement that never write the votes down.
 
-Everything is done tile by tile: ``BB`` pictures by ``IB`` input capsules by one output capsule j. With
-``V_j = sum of v_j so far`` the logits need no memory of their own,
+Everything is done tile by tile: ``BB`` pictures by ``IB`` input capsules by one output capsule j, or two. With
+``V_j = sum of v_j so far`` the logits come without those of the round before,
 
     b_bij = sum of agreements = V_bj . W_ij u_bi = u_bi . (W_ij^T V_bj),
 
@@ -13,7 +13,7 @@ Sums over input capsules are made in chunks that are added up afterwards, always
 runs agree bit for bit. Sizes need not be powers of two: tiles are padded with zeros.
 
 Layouts: u (batch, caps_in, dim_in), W (caps_out, caps_in, dim_out, dim_in), v, s, g (batch, caps_out, dim_out), b
-(batch, caps_out, caps_in). No kernel is compiled for a certain batch or number of input capsules.
+(batch, caps_out, caps_in). Batch and number of input capsules are told, not compiled for; how many tiles they make is.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -51,8 +52,9 @@ def jobs_of(claims: Sequence[Claim], book: Book, seeds: int | None = None) -> li
 
 
 def train_all(jobs: Sequence[Job], bench: Bench, at_once: int, say: Callable[[str], None] = print) -> list[Job]:
-    """Trains jobs, so many at a time, each in a process with a log beside its run; gives those that failed."""
+    """Trains jobs, so many at a time, each in a process with a log of its own; gives those that failed."""
     waiting, running, failed = list(jobs), dict[Job, Started](), list[Job]()
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill must not leave orphans
     try:
         while waiting or running:
             while waiting and len(running) < at_once:
@@ -69,10 +71,12 @@ def train_all(jobs: Sequence[Job], bench: Bench, at_once: int, say: Callable[[st
                 say(f"{job.run}, seed {job.seed}: {ended} ({time.monotonic() - started.began_s:.0f} s)")
             time.sleep(WAIT_S)
     finally:
-        for started in running.values():  # Ctrl-C reaches them too: they stop and save
+        for started in running.values():  # they stop and save, all at once
             started.process.terminate()
+        for started in running.values():
             started.process.wait()
             started.log.close()
+        signal.signal(signal.SIGTERM, before)
     return failed
 
 
@@ -85,7 +89,7 @@ def _start(job: Job, bench: Bench) -> Started:
     log = log_of(job, bench)
     log.parent.mkdir(parents=True, exist_ok=True)
     words = ["reproduce", "train", "--only", f"{job.run}:{job.seed}", "--runs", str(bench.runs)]
-    writing = log.open("wb")
+    writing = log.open("ab")
     process = subprocess.Popen(
         [sys.executable, "-m", "gencaps", *words, "--device", bench.device], stdout=writing, stderr=subprocess.STDOUT
     )

@@ -11,7 +11,7 @@ from gencaps.primitives.noise import Noise
 RATE = 0.01
 """Weight of a batch in the running moments: a hundred batches or so are remembered."""
 LEAST = 1e-5
-"""What is added to a pose's variances, so that each object has a Gaussian whatever was seen of it."""
+"""The least variance of a pose along any direction, so that each object has a Gaussian whatever was seen of it."""
 
 
 class SeenPoses(nn.Module):
@@ -27,23 +27,25 @@ class SeenPoses(nn.Module):
 
     def __init__(self, objects: int) -> None:
         super().__init__()
-        self.register_buffer("share", torch.zeros(objects))
-        self.register_buffer("first", torch.zeros(objects, 6))
-        self.register_buffer("second", torch.zeros(objects, 6, 6))
+        # in float64 and without matrix products: a covariance is a small difference of large numbers
+        for name, shape in (("share", ()), ("first", (6,)), ("second", (6, 6))):
+            self.register_buffer(name, torch.zeros(objects, *shape, dtype=torch.float64))
 
     @torch.no_grad()
     def see(self, pose: Float[Tensor, "batch objects 2 3"], share: Float[Tensor, "batch objects"]) -> None:
         """Takes a batch into the moments, each pose weighed by how surely the object is there."""
-        flat, weight = pose.flatten(2), share / len(share)
-        self.share.lerp_(weight.sum(0), RATE)
-        self.first.lerp_(torch.einsum("bi,bix->ix", weight, flat), RATE)
-        self.second.lerp_(torch.einsum("bi,bix,biy->ixy", weight, flat, flat), RATE)
+        flat, weight = pose.flatten(2).double(), share.double()
+        weighted = weight[..., None] * flat
+        self.share.lerp_(weight.mean(0), RATE)
+        self.first.lerp_(weighted.mean(0), RATE)
+        self.second.lerp_((weighted[..., None] * flat[..., None, :]).mean(0), RATE)
 
     def draw(self, n: int, noise: Noise) -> Float[Tensor, "n objects 2 3"]:
         """Draws a pose of each object n times."""
         share = self.share.clamp(min=torch.finfo(self.share.dtype).tiny)
         mean = self.first / share[:, None]
         spread = self.second / share[:, None, None] - mean[:, :, None] * mean[:, None, :]
-        factor = torch.linalg.cholesky(spread + LEAST * torch.eye(6, dtype=spread.dtype, device=spread.device))
-        strayed = torch.einsum("ixy,niy->nix", factor, noise.normal(n, len(mean), 6))
-        return (mean + strayed).unflatten(2, (2, 3))
+        variance, axes = torch.linalg.eigh(spread)
+        factor = axes * variance.clamp(min=LEAST).sqrt()[:, None, :]
+        strayed = torch.einsum("ixy,niy->nix", factor.float(), noise.normal(n, len(mean), 6))
+        return (mean.float() + strayed).unflatten(2, (2, 3))
