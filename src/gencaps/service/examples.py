@@ -5,11 +5,13 @@ from __future__ import annotations
 import torch
 
 from gencaps.api import Capsules
+from gencaps.api import load as load_model
 from gencaps.data import digits, synthetic
 from gencaps.data.catalog import ENTRIES
 from gencaps.data.download import locate
 from gencaps.data.images import ImageSet
 from gencaps.data.loading import load
+from gencaps.engine.pretrained import shipped
 from gencaps.errors import GencapsError
 from gencaps.service.answers import Examples, in_base64
 
@@ -20,20 +22,35 @@ TEN = tuple("0123456789")
 
 
 def examples(capsules: Capsules) -> Examples:
-    """Finds pictures: the test set's, built-in digits for a model of digits, or new ones of the model itself."""
+    """Finds pictures: the test set's, new ones of the model of that set that comes along, built-in digits for another
+    model of digits, or new ones of the model itself."""
     found = _test_set(capsules.info.data)
     if found is not None:
         return _listed(capsules, found, f"the test set of {found.name}")
+    along = shipped().get(capsules.info.data)
+    if along is not None:
+        return _painted(capsules, load_model(along, "cpu"), f"painted by the model {capsules.info.data}")
     if capsules.info.names == TEN:
         return _listed(capsules, digits.read(), "the built-in digits")
     if not {"generate", "sample"} & set(capsules.can):
         black = torch.zeros(1, capsules.info.channels, capsules.info.size, capsules.info.size)
         return Examples(source="nothing: open a file", labels=["black"], pictures=in_base64(black))
-    by_class = capsules.info.labels == "classes" and "generate" in capsules.can
-    each = -(-COUNT // len(capsules.names)) if by_class else COUNT
-    made = capsules.generate(n=each, seed=SEED)
+    return _painted(capsules, capsules, "painted by the model")
+
+
+def _painted(capsules: Capsules, painter: Capsules, source: str) -> Examples:
+    """Lists new pictures of a painter as the model takes them, those of classes in turn."""
+    by_class = painter.info.labels == "classes" and "generate" in painter.can
+    each = -(-COUNT // len(painter.names)) if by_class else COUNT
+    made = painter.generate(n=each, seed=SEED)
     labels = [made.labels[k // made.columns] for k in range(len(made.pictures))]
-    return Examples(source="painted by the model", labels=labels[:COUNT], pictures=in_base64(made.pictures)[:COUNT])
+    order = range(len(labels))
+    if by_class:
+        order = sorted(order, key=lambda k: (k % made.columns, k // made.columns))
+    pictures = in_base64(capsules.pictures(made.pictures).cpu())
+    return Examples(
+        source=source, labels=[labels[k] for k in order][:COUNT], pictures=[pictures[k] for k in order][:COUNT]
+    )
 
 
 def _test_set(name: str) -> ImageSet | None:
