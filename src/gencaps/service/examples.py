@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import NamedTuple
+
 import torch
+from torch import Tensor
 
 from gencaps.api import Capsules
 from gencaps.api import load as load_model
@@ -27,30 +31,43 @@ def examples(capsules: Capsules) -> Examples:
     found = _test_set(capsules.info.data)
     if found is not None:
         return _listed(capsules, found, f"the test set of {found.name}")
-    along = shipped().get(capsules.info.data)
-    if along is not None:
-        return _painted(capsules, load_model(along, "cpu"), f"painted by the model {capsules.info.data}")
+    if capsules.info.data in shipped():
+        return _painted(capsules, _new_along(capsules.info.data), f"painted by the model {capsules.info.data}")
     if capsules.info.names == TEN:
         return _listed(capsules, digits.read(), "the built-in digits")
     if not {"generate", "sample"} & set(capsules.can):
         black = torch.zeros(1, capsules.info.channels, capsules.info.size, capsules.info.size)
         return Examples(source="nothing: open a file", labels=["black"], pictures=in_base64(black))
-    return _painted(capsules, capsules, "painted by the model")
+    return _painted(capsules, _new(capsules), "painted by the model")
 
 
-def _painted(capsules: Capsules, painter: Capsules, source: str) -> Examples:
-    """Lists new pictures of a painter as the model takes them, those of classes in turn."""
+class New(NamedTuple):
+    """New pictures and what they show."""
+
+    pictures: Tensor
+    labels: list[str]
+
+
+def _painted(capsules: Capsules, new: New, source: str) -> Examples:
+    """Lists new pictures as the model takes them."""
+    return Examples(source=source, labels=new.labels, pictures=in_base64(capsules.pictures(new.pictures).cpu()))
+
+
+@cache
+def _new_along(name: str) -> New:
+    """Paints pictures by a model that comes along, once for all models of its set."""
+    return _new(load_model(shipped()[name], "cpu"))
+
+
+def _new(painter: Capsules) -> New:
+    """Paints pictures, those of classes in turn."""
     by_class = painter.info.labels == "classes" and "generate" in painter.can
     each = -(-COUNT // len(painter.names)) if by_class else COUNT
     made = painter.generate(n=each, seed=SEED)
-    labels = [made.labels[k // made.columns] for k in range(len(made.pictures))]
-    order = range(len(labels))
+    order = list(range(len(made.pictures)))
     if by_class:
-        order = sorted(order, key=lambda k: (k % made.columns, k // made.columns))
-    pictures = in_base64(capsules.pictures(made.pictures).cpu())
-    return Examples(
-        source=source, labels=[labels[k] for k in order][:COUNT], pictures=[pictures[k] for k in order][:COUNT]
-    )
+        order.sort(key=lambda k: (k % made.columns, k // made.columns))
+    return New(made.pictures[order[:COUNT]], [made.labels[k // made.columns] for k in order[:COUNT]])
 
 
 def _test_set(name: str) -> ImageSet | None:
