@@ -256,11 +256,16 @@ def _remember_all(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...])
     ctx.save_for_backward(u, weight, *output[1:])
 
 
-def _gradients_of_last(ctx: Any, g: Tensor, *_: Tensor) -> tuple[Any, ...]:
+def _back(ctx: Any, g: Tensor, through_squash: Any, sum_gradients: Any) -> tuple[Any, ...]:
+    """Gives what reaches u and W from what reaches v, by these two."""
     u, weight, s, so_far, b, lse = ctx.saved_tensors
     reaching = through_squash(s, g.contiguous())
-    du, dw, _ = routed_sum_gradients(u, weight, so_far, s, b, lse, reaching, ctx.over_outputs, ctx.even, False)
+    du, dw, _ = sum_gradients(u, weight, so_far, s, b, lse, reaching, ctx.over_outputs, ctx.even, False)
     return du, None, dw, None, None, None
+
+
+def _gradients_of_last(ctx: Any, g: Tensor, *_: Tensor) -> tuple[Any, ...]:
+    return _back(ctx, g, through_squash, routed_sum_gradients)
 
 
 routed.register_autograd(_gradients_of_last, setup_context=_remember_all)
@@ -280,10 +285,7 @@ class AllRounds(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Gives what reaches u and W from what reaches v."""
-        u, weight, s, so_far, b, lse = ctx.saved_tensors
-        reaching = _squash_gradient(s, gradients[0].contiguous())
-        du, dw, _ = _sum_gradients(u, weight, so_far, s, b, lse, reaching, ctx.over_outputs, ctx.even, False)
-        return du, None, dw, None, None, None
+        return _back(ctx, gradients[0], _squash_gradient, _sum_gradients)
 
 
 def route_fused(
