@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,26 @@ def run_table(options: argparse.Namespace) -> int:
     return 0
 
 
+def _stopped() -> int:
+    """Says how to go on, and gives the exit code of what was stopped."""
+    from gencaps.engine.run import command_line
+
+    print(f"stopped and saved; go on with: {command_line()}", file=sys.stderr)
+    return 130
+
+
+def _able(claims: Any, bench: Any, say: Callable[[str], None]) -> Any:
+    """Gives the claims that can be run here, and says why others cannot."""
+    from gencaps.reproduce.run import runnable
+
+    able, reasons = runnable(claims, bench)
+    if not able:
+        raise GencapsError(reasons[0])
+    if reasons:
+        say(f"{len(reasons)} claims cannot be run here, such as: {reasons[0]}")
+    return able
+
+
 def _refuse_seeds(seeds: int | None) -> None:
     if seeds is not None and not 1 <= seeds <= 1000:
         raise GencapsError(f"--seeds is {seeds}; it must be from 1 to 1000")
@@ -137,8 +158,7 @@ def run_run(options: argparse.Namespace) -> int:
     import tempfile
 
     from gencaps.engine.interrupt import Interrupted
-    from gencaps.engine.run import command_line
-    from gencaps.reproduce.run import RUNS, Bench, run_claims, runnable
+    from gencaps.reproduce.run import RUNS, Bench, run_claims
     from gencaps.reproduce.table import bar, number, ours, write_page
 
     known, claims, folder = _chosen(options)
@@ -154,11 +174,7 @@ def run_run(options: argparse.Namespace) -> int:
                 print(text, file=sys.stderr)
 
         if set(options.claims) != {claim.id for claim in claims}:  # a group was named: what cannot be run is left out
-            claims, reasons = runnable(claims, bench)
-            if not claims:
-                raise GencapsError(reasons[0])
-            if reasons:
-                say(f"{len(reasons)} claims cannot be run here, such as: {reasons[0]}")
+            claims = _able(claims, bench, say)
         wrote = False
         try:
             for claim, row, written in run_claims(claims, bench, seeds=options.seeds, say=say):
@@ -170,7 +186,9 @@ def run_run(options: argparse.Namespace) -> int:
                     print(f"  {note}")
                 wrote = wrote or written is not None
         except Interrupted:
-            print("stopped" if options.smoke else f"stopped and saved; go on with: {command_line()}", file=sys.stderr)
+            if not options.smoke:
+                return _stopped()
+            print("stopped", file=sys.stderr)
             return 130
         finally:
             if wrote:
@@ -182,9 +200,8 @@ def run_train(options: argparse.Namespace) -> int:
     """Trains what claims need."""
     from gencaps.engine.devices import choose_device
     from gencaps.engine.interrupt import Interrupted
-    from gencaps.engine.run import command_line
     from gencaps.reproduce.jobs import Job, jobs_of, train_all
-    from gencaps.reproduce.run import RUNS, Bench, runnable
+    from gencaps.reproduce.run import RUNS, Bench
 
     if not options.claims and options.only is None:
         raise GencapsError("which claims? gencaps reproduce train CLAIM ...; gencaps reproduce list names them")
@@ -198,35 +215,27 @@ def run_train(options: argparse.Namespace) -> int:
         try:
             bench.train(known.runs[job.run], job.seed)
         except Interrupted:
-            print(f"stopped and saved; go on with: {command_line()}", file=sys.stderr)
-            return 130
+            return _stopped()
         return 0
     choose_device(options.device)
-    able, reasons = runnable(claims, bench)
-    if not able:
-        raise GencapsError(reasons[0])
-    if reasons:
-        print(f"{len(reasons)} claims cannot be run here, such as: {reasons[0]}", file=sys.stderr)
+    able = _able(claims, bench, lambda text: print(text, file=sys.stderr))
     try:
         failed = train_all(jobs_of(able, known, options.seeds), bench, options.jobs)
     except KeyboardInterrupt:
-        print(f"stopped and saved; go on with: {command_line()}", file=sys.stderr)
-        return 130
+        return _stopped()
     return 1 if failed else 0
 
 
 def run_judge(options: argparse.Namespace) -> int:
     """Trains or finds a judge and says how far it can be trusted."""
     from gencaps.engine.interrupt import Interrupted
-    from gencaps.engine.run import command_line
     from gencaps.reproduce.judge import get_judge, judge_recipe
 
     recipe = judge_recipe(options.data, size=options.size, seed=options.seed)
     try:
         judge = get_judge(recipe, device=options.device, quiet=options.json)
     except Interrupted:
-        print(f"stopped and saved; go on with: {command_line()}", file=sys.stderr)
-        return 130
+        return _stopped()
     names = judge.model.pictures.names if judge.model.pictures.labels == "attributes" else ("all classes",)
     each = judge.each.tolist()
     if options.json:
