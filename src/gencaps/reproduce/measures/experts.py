@@ -58,37 +58,48 @@ def negatives_by_nearest(
     return (swapped < as_is).double().mean().item()
 
 
-def _samples(subject: Subject, domain: str) -> Measured:
-    """Reads samples of every capsule: how many are negatives, how sure the judge is, how far capsules specialise."""
-    model, splits, judge = subject.model, subject.splits, subject.judge()
-    made = drawn(model, subject.count(EACH, 4), subject.noise("samples"), domain)
-    seen = judge.look(made.flatten(0, 1))
-    special = specialisation(seen.label.unflatten(0, made.shape[:2]).T, len(splits.test.names))
+def _samples(subject: Subject, domain: str) -> Float[Tensor, "each capsules channels height width"]:
+    return drawn(subject.model, subject.count(EACH, 4), subject.noise("samples"), domain)
+
+
+def _negatives(subject: Subject, domain: str) -> Measured:
+    """Says how many samples of all capsules are negatives, and how many real pictures the rule takes for such."""
+    splits, made = subject.splits, _samples(subject, domain).flatten(0, 1)
     usual = splits.train.x.float().mean().item() / 255
-    real = pixels(splits.test.x)
-    some = pixels(splits.train.x[:KNOWN].to(made.device))
+    known = pixels(splits.train.x[:KNOWN].to(made.device))
     values = {
-        "negatives_percent": 100 * negatives(made.flatten(0, 1), usual),
-        "negatives_real_percent": 100 * negatives(real, usual),
-        "negatives_nearest_percent": 100 * negatives_by_nearest(made.flatten(0, 1), some),
+        "percent": 100 * negatives(made, usual),
+        "real_percent": 100 * negatives(pixels(splits.test.x), usual),
+        "nearest_percent": 100 * negatives_by_nearest(made, known),
+    }
+    rule = f"a negative is a sample whose mean intensity is nearer to {1 - usual:.2f} than to {usual:.2f}"
+    return Measured(values, (rule,))
+
+
+def negatives_full(subject: Subject) -> Measured:
+    """Counts negatives among samples from the whole sphere of directions, (Hauser, 2020), section 4.2."""
+    return _negatives(subject, "full")
+
+
+def negatives_restricted(subject: Subject) -> Measured:
+    """Counts negatives among samples from the half that training visits, (Hauser, 2020), section 4.2."""
+    return _negatives(subject, "restricted")
+
+
+def samples_restricted(subject: Subject) -> Measured:
+    """Lets the judge read samples of every capsule from the half that training visits: how sure it is, how far capsules
+    specialise."""
+    judge, test, made = subject.judge(), subject.splits.test, _samples(subject, "restricted")
+    seen = judge.look(made.flatten(0, 1))
+    special = specialisation(seen.label.unflatten(0, made.shape[:2]).T, len(test.names))
+    values = {
         "judge_sure_percent": 100 * sure_share(seen.presence),
         "top_class_percent": 100 * special.mean_top_share,
         "leading_classes": float(special.leading),
         "variance": made.var(0).mean().item(),
-        "variance_real": real.var(0).mean().item(),
+        "variance_real": pixels(test.x).var(0).mean().item(),
     }
-    rule = f"a negative is a sample whose mean intensity is nearer to {1 - usual:.2f} than to {usual:.2f}"
-    return Measured(values, (judge.note, rule))
-
-
-def samples_full(subject: Subject) -> Measured:
-    """Reads samples from the whole sphere of directions, (Hauser, 2020), section 4.2."""
-    return _samples(subject, "full")
-
-
-def samples_restricted(subject: Subject) -> Measured:
-    """Reads samples from the half that training visits, (Hauser, 2020), section 4.2."""
-    return _samples(subject, "restricted")
+    return Measured(values, (judge.note,))
 
 
 def reconstruction(subject: Subject) -> Measured:

@@ -20,6 +20,7 @@ from gencaps.reproduce.subject import Measured, Subject
 
 UNITS, RBM_EPOCHS = 320, 20
 """Numbers in 20 capsules of 16, which what they are compared with has too."""
+SWEEP = {f"rotated-{angle:g}": angle for angle in ANGLES}
 TEST_TURNS, TRAIN_TURNS = 0, 1
 """Seeds of the angles: of test pictures, and of a probe's training pictures where its model saw turned ones."""
 
@@ -31,33 +32,52 @@ def presences(model: Any, x: Tensor) -> Float[Tensor, "batch features"]:
 
 def probe(subject: Subject) -> Measured:
     """Probes all latent variables."""
-    return probe_on(subject, {"": slice(None)})
+    return probe_on(subject, {"": slice(None)}, SWEEP)
+
+
+def probe_alike(subject: Subject) -> Measured:
+    """Probes the same on test pictures that are turned as the training ones were, and no others."""
+    return probe_on(subject, {"": slice(None)}, _as_trained(subject))
 
 
 def probe_scene(subject: Subject) -> Measured:
     """Probes t0, and t0 with A0, of the same codes."""
-    return probe_on(subject, {"t0-": slice(subject.model.config.capsules[0]), "t0-a0-": slice(None)})
+    return probe_on(subject, _of_scene(subject), SWEEP)
+
+
+def probe_scene_alike(subject: Subject) -> Measured:
+    """Probes the same on test pictures that are turned as the training ones were, and no others."""
+    return probe_on(subject, _of_scene(subject), _as_trained(subject))
+
+
+def _as_trained(subject: Subject) -> dict[str, float]:
+    return {"test": subject.run.recipe.train.degrees}
+
+
+def _of_scene(subject: Subject) -> dict[str, slice]:
+    return {"t0-": slice(subject.model.config.capsules[0]), "t0-a0-": slice(None)}
 
 
 @torch.no_grad()
-def probe_on(subject: Subject, parts: dict[str, slice]) -> Measured:
-    """Fits a linear probe on the training latents and tests it on the test part, plain and turned by up to N degrees.
+def probe_on(subject: Subject, parts: dict[str, slice], angles: dict[str, float]) -> Measured:
+    """Fits a linear probe on the training latents and tests it on the test part, turned by up to so many degrees.
 
     The model and the probe see upright pictures alone, but where the model was trained on turned ones: then the
     probe's training pictures are turned alike (Smith et al., 2021), sections 5.2 and 5.3.
 
     Args:
         parts: which of the latent variables are probed, each by itself, under names that quantities begin with.
+        angles: how far test pictures are turned at most, under names that quantities end with.
     """
     model, test = subject.model, subject.splits.test
     train = _turned(subject.splits.train, subject.run.recipe.train.degrees, TRAIN_TURNS)
     found, y = of_all(model, train), train.y.to(model.device)
     fitted = {name: LinearProbe.fit(found[:, part], y, len(train.names)) for name, part in parts.items()}
     values = {}
-    for angle in ANGLES:
+    for how, angle in angles.items():
         seen = of_all(model, _turned(test, angle, TEST_TURNS))
-        values |= {f"{name}rotated-{angle:g}": fitted[name].accuracy(seen[:, parts[name]], test.y) for name in parts}
-    return Measured(values | {f"{name}test": values[f"{name}rotated-0"] for name in parts})
+        values |= {f"{name}{how}": fitted[name].accuracy(seen[:, parts[name]], test.y) for name in parts}
+    return Measured(values)
 
 
 def _turned(images: ImageSet, degrees: float, seed: int) -> ImageSet:

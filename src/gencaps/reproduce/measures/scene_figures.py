@@ -13,7 +13,7 @@ from torch import Tensor
 from gencaps.data.transforms import rotate
 from gencaps.engine.evaluate import pixels
 from gencaps.figures import grid, tinted
-from gencaps.reproduce.measures.probes import probe, probe_scene
+from gencaps.reproduce.measures.probes import probe_alike, probe_scene_alike
 from gencaps.reproduce.subject import Subject
 
 COLUMNS, ANGLES, STEPS = 10, 12, 200
@@ -80,9 +80,9 @@ def rotated_training(subject: Subject) -> Image.Image:
         degrees = trained.run.recipe.train.degrees
         alone = replace(subject, trained=(trained,))
         capsules = hasattr(trained.model, "scene")
-        seen = (probe_scene if capsules else probe)(alone).values
+        seen = (probe_scene_alike if capsules else probe_alike)(alone).values
         for name, prefix in {"t0": "t0-", "t0 and A0": "t0-a0-"}.items() if capsules else [("VAE", "")]:
-            curves.setdefault(name, []).append((degrees, seen[f"{prefix}rotated-{degrees:g}"]))
+            curves.setdefault(name, []).append((degrees, seen[f"{prefix}test"]))
     figure, axes = pyplot.subplots(figsize=(5, 3.5), dpi=110)
     for name, points in curves.items():
         axes.plot(*zip(*sorted(points), strict=True), marker="o", label=name)
