@@ -75,12 +75,13 @@ def test_sizes_beyond_one_tile(agreement: Agreement, over: Over, gradient: Gradi
 def test_several_tiles_in_a_chunk_and_outputs_without_a_pair(
     agreement: Agreement, over: Over, gradient: Gradient, caps_out: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(routing_plan, "PROGRAMS", 2 * caps_out)
-    routing_plan._plan.cache_clear()
+    from gencaps.primitives import routing_fused
+
+    for name in ("SUMS", "LOGITS"):
+        monkeypatch.setattr(routing_fused, name, getattr(routing_fused, name)._replace(programs=2 * caps_out))
     u, weight, g = problem(20, 70, caps_out, 5, 8)
-    assert routing_plan.Plan.of(u, weight, routing_plan.SUMS).tiles > 1
+    assert routing_plan.Plan.of(u, weight, routing_fused.SUMS).tiles > 1
     found, wanted = both(u, weight, g, 3, agreement, over, gradient)
-    routing_plan._plan.cache_clear()
     assert max(map(apart, found, wanted)) < 1e-5
 
 
