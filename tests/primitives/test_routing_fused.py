@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -15,6 +15,7 @@ from gencaps.primitives import routing_plan
 from gencaps.primitives.routing import Agreement, Gradient, Over, route
 from gencaps.primitives.routing_backend import choose
 from gencaps.primitives.routing_reference import route_reference
+from gencaps.primitives.routing_votes_plan import Wide, fits
 from gencaps.primitives.squash import squash
 from tests.helpers import refused
 
@@ -56,6 +57,13 @@ def both(
     return results[0], results[1]
 
 
+def agree(found: list[Tensor], wanted: list[Tensor]) -> None:
+    """Holds that all tensors agree; one that cancels to nothing has no relative error: it is set against the whole."""
+    whole = max(x.norm().item() for x in wanted)
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert (ours.double() - theirs).norm().item() < 1e-5 * max(theirs.norm().item(), 1e-2 * whole)
+
+
 @choices
 @pytest.mark.parametrize("iterations", [1, 2, 3])
 def test_kernels_equal_the_reference(agreement: Agreement, over: Over, gradient: Gradient, iterations: int) -> None:
@@ -75,12 +83,13 @@ def test_sizes_beyond_one_tile(agreement: Agreement, over: Over, gradient: Gradi
 def test_several_tiles_in_a_chunk_and_outputs_without_a_pair(
     agreement: Agreement, over: Over, gradient: Gradient, caps_out: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(routing_plan, "PROGRAMS", 2 * caps_out)
-    routing_plan._plan.cache_clear()
+    from gencaps.primitives import routing_fused
+
+    for name in ("SUMS", "LOGITS"):
+        monkeypatch.setattr(routing_fused, name, getattr(routing_fused, name)._replace(programs=2 * caps_out))
     u, weight, g = problem(20, 70, caps_out, 5, 8)
-    assert routing_plan.Plan.of(u, weight, routing_plan.SUMS).tiles > 1
+    assert routing_plan.Plan.of(u, weight, routing_fused.SUMS).tiles > 1
     found, wanted = both(u, weight, g, 3, agreement, over, gradient)
-    routing_plan._plan.cache_clear()
     assert max(map(apart, found, wanted)) < 1e-5
 
 
@@ -94,11 +103,49 @@ def test_several_tiles_in_a_chunk_and_outputs_without_a_pair(
 def test_any_sizes(
     sizes: tuple[int, int, int, int, int], choice: tuple[Agreement, Over, Gradient], iterations: int, seed: int
 ) -> None:
-    found, wanted = both(*problem(*sizes, seed), iterations, *choice)
-    # a gradient that cancels to nothing has no relative error: it is set against the whole
-    whole = max(x.norm().item() for x in wanted)
-    for ours, theirs in zip(found, wanted, strict=True):
-        assert (ours.double() - theirs).norm().item() < 2e-5 * max(theirs.norm().item(), 1e-3 * whole)
+    agree(*both(*problem(*sizes, seed), iterations, *choice))
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    sizes=st.tuples(*(st.integers(1, most) for most in (36, 8, 17, 33, 17))),
+    over=st.sampled_from(get_args(Over)),
+    iterations=st.integers(1, 3),
+    programs=st.integers(1, 12),
+    seed=st.integers(0, 99),
+)
+def test_all_output_capsules_at_once_at_any_sizes(
+    sizes: tuple[int, int, int, int, int], over: Over, iterations: int, programs: int, seed: int
+) -> None:
+    """Few and many chunks of input capsules, blocks of pictures and of output capsules, the last ones not full."""
+    from gencaps.primitives import routing_fused
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(routing_fused, "EVEN", Wide(16, 16, 32, programs, 4, 2))
+        patch.setattr(routing_fused, "VOTES", routing_fused.VOTES._replace(pictures=16, programs=programs))
+        agree(*both(*problem(*sizes, seed), iterations, "dot", over, "last"))
+
+
+@pytest.mark.parametrize(
+    ("caps_out", "dim_out", "fit"),
+    [(10, 16, True), (11, 5, True), (16, 9, True), (17, 1, False), (8, 32, True), (9, 17, False)],
+)
+def test_votes_that_fit_into_registers_are_held_and_no_logits_kept(
+    caps_out: int, dim_out: int, fit: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ways agree with the reference; two blocks of pictures and two chunks, the last ones not full."""
+    from gencaps.primitives import routing_fused
+
+    monkeypatch.setattr(routing_fused, "VOTES", routing_fused.VOTES._replace(pictures=16, programs=4))
+    u, weight, g = problem(20, 7, caps_out, dim_out, 2)
+    assert fits(weight) == fit
+    for quick in {fit, False}:
+        kept = []
+        monkeypatch.setattr(routing_fused, "fits", lambda _, quick=quick: quick)
+        with torch.autograd.graph.saved_tensors_hooks(lambda x, kept=kept: kept.append(x) or x, lambda x: x):
+            agree(*both(u, weight, g, 3, "dot", "outputs", "last"))
+        shapes = [tuple(x.shape) for x in kept if x.dtype == torch.float32]  # the reference's are float64
+        assert ((20, caps_out, 7) in shapes) != quick
 
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="Triton's interpreter multiplies no bfloat16")
@@ -129,7 +176,7 @@ def test_zero_capsules_give_zero_and_finite_gradients() -> None:
 
 
 def test_two_runs_agree_bit_for_bit() -> None:
-    u, weight, g = problem(20, 50, 3, 6, 8)
+    u, weight, g = problem(20, 20, 3, 6, 8)
     first, second = (both(u, weight, g, 3, "dot", "outputs", "last")[0] for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
@@ -149,9 +196,8 @@ def test_squash_and_its_gradient_far_from_and_near_to_zero() -> None:
 def test_operators_obey_torchs_rules() -> None:
     from gencaps.primitives.routing_fused import routed, routed_sum
 
-    u, weight, _ = problem(4, 6, 2, 3, 4)
-    v = torch.randn(4, 2, 3, device=DEVICE)
-    for over_outputs in (True, False):
+    for over_outputs, caps_out in ((True, 2), (True, 17), (False, 2)):  # 17 are too many to hold their votes
+        u, weight, v = problem(4, 6, caps_out, 3, 4)
         torch.library.opcheck(
             routed_sum,
             (u.requires_grad_(), u, weight.requires_grad_(), v.requires_grad_(), over_outputs, False, False, True),

@@ -57,18 +57,19 @@ def on_gpu(dtype: torch.dtype = torch.float32, address: int = 0) -> OnGPU:
 def test_the_second_launch_is_ready_and_has_the_constants_in_the_kernels_order(calls: list[tuple[Any, ...]]) -> None:
     kernel = Kernel(calls, False)
     for n in (7, 9):
-        launch(kernel, (n, 1, 1), on_gpu(), n, FLAG=True, SIZE=16)
+        launch(kernel, (n, 1, 1), on_gpu(), n, FLAG=True, SIZE=16, num_warps=8)
     assert calls == [
-        ("looked", (7, 1, 1), (7,), {"FLAG": True, "SIZE": 16}),
+        ("looked", (7, 1, 1), (7,), {"FLAG": True, "SIZE": 16, "num_warps": 8}),
         ("ready", (9, 1, 1), (9, 16, True), {}),
     ]
 
 
-def test_other_constants_types_and_addresses_are_looked_at(calls: list[tuple[Any, ...]]) -> None:
+def test_other_constants_warps_types_and_addresses_are_looked_at(calls: list[tuple[Any, ...]]) -> None:
     kernel = Kernel(calls, False)
     launch(kernel, (1, 1, 1), on_gpu(), 1, SIZE=16, FLAG=True)
     launch(kernel, (1, 1, 1), on_gpu(), 1, SIZE=32, FLAG=True)
+    launch(kernel, (1, 1, 1), on_gpu(), 1, SIZE=16, FLAG=True, num_warps=8)
     launch(kernel, (1, 1, 1), on_gpu(torch.bfloat16), 1, SIZE=16, FLAG=True)
     launch(kernel, (1, 1, 1), on_gpu(address=8), 1, SIZE=16, FLAG=True)
     launch(kernel, (1, 1, 1), torch.zeros(2), 1, SIZE=16, FLAG=True)  # on a CPU
-    assert [call[0] for call in calls] == ["looked"] * 5
+    assert [call[0] for call in calls] == ["looked"] * 6

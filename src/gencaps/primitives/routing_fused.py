@@ -8,8 +8,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gencaps.primitives.routing_launch import kernels, launch
-from gencaps.primitives.routing_plan import CAPSULES, LEAST, LOGITS, SUMS, TO_INPUTS, TO_WEIGHTS, Plan, padded, parts
+from gencaps.primitives.routing_launch import kernels, launch, vote_kernels
+from gencaps.primitives.routing_plan import (
+    CAPSULES,
+    LEAST,
+    LOGITS,
+    SUMS,
+    TO_INPUTS,
+    TO_WEIGHTS,
+    Plan,
+    padded,
+    parts,
+    share,
+)
+from gencaps.primitives.routing_votes_plan import EVEN, VOTES, even_plan, fits, votes_plan
 from gencaps.primitives.squash import direction, squash
 
 Inputs = Float[Tensor, "batch caps_in dim_in"]
@@ -33,61 +45,84 @@ class Round(NamedTuple):
     part: Float[Tensor, "chunks batch caps_out dim_out"]
     """The weighted sums over chunks of the input capsules."""
     b: Tensor
-    """The logits, (batch, caps_out, caps_in); empty in the first round."""
+    """The logits, (batch, caps_out, caps_in); empty in the first round and where they are not kept."""
     lse: Tensor
-    """Their log-sum-exp over outputs, (batch, caps_in), or over inputs, (batch, caps_out); empty in the first round."""
+    """Their log-sum-exp over outputs, (batch, caps_in), or over inputs, (batch, caps_out); empty likewise."""
 
 
-def _kept(u: Tensor, weight: Tensor, over_outputs: bool, even: bool) -> tuple[Tensor, Tensor]:
+def _kept(u: Tensor, weight: Tensor, over_outputs: bool, nothing: bool) -> tuple[Tensor, Tensor]:
     """Makes room for the logits and their log-sum-exp."""
-    if even:
+    if nothing:
         return _empty(u, 0), _empty(u, 0)
     (batch, caps_in, _), caps_out = u.shape, weight.shape[0]
     return _empty(u, batch, caps_out, caps_in), _empty(u, batch, caps_in if over_outputs else caps_out)
 
 
-def _round(
-    u: Tensor, compared: Tensor, weight: Tensor, v: Tensor, over_outputs: bool, cosine: bool, even: bool
-) -> Round:
-    """Runs the kernels of one round."""
-    precision, plan = _precision(u), Plan.of(u, weight, LOGITS)
-    b, lse = _kept(u, weight, over_outputs, even)
-    if over_outputs and not even:
+def _logits(compared: Tensor, weight: Tensor, v: Tensor, over_outputs: bool, cosine: bool) -> tuple[Tensor, Tensor]:
+    """Gives the logits and their log-sum-exp."""
+    precision, plan = _precision(compared), Plan.of(compared, weight, LOGITS)
+    b, lse = _kept(compared, weight, over_outputs, False)
+    if over_outputs:
         launch(
             kernels.log_sums_over_outputs, plan.by_tile, compared, weight, v, b, lse, *plan.extent,
             COSINE=cosine, **plan.constants, **precision,
         )  # fmt: skip
-    elif not even:
-        some = _empty(u, plan.chunks, len(u), len(weight))
-        launch(
-            kernels.log_sums_over_inputs, plan.by_chunk, compared, weight, v, b, some, *plan.extent,
-            TILES=plan.tiles, COSINE=cosine, **plan.constants, **precision,
-        )  # fmt: skip
-        lse = some.logsumexp(0)
-    return Round(_sums(u, weight, b, lse, v, lse, over_outputs, even=even, slopes=False), b, lse)
+        return b, lse
+    some = _empty(compared, plan.chunks, len(compared), len(weight))
+    launch(
+        kernels.log_sums_over_inputs, plan.by_chunk, compared, weight, v, b, some, *plan.extent,
+        TILES=plan.tiles, COSINE=cosine, **plan.constants, **precision,
+    )  # fmt: skip
+    return b, some.logsumexp(0)
 
 
 def _sums(
-    u: Tensor,
-    weight: Tensor,
-    b: Tensor,
-    lse: Tensor,
-    g: Tensor,
-    total: Tensor,
-    over_outputs: bool,
-    *,
-    even: bool,
-    slopes: bool,
+    u: Tensor, weight: Tensor, b: Tensor, lse: Tensor, g: Tensor, total: Tensor, over_outputs: bool, slopes: bool
 ) -> Tensor:
     """Gives votes weighted by their coefficients, or by the slopes of these, summed over chunks of input capsules."""
     plan = Plan.of(u, weight, SUMS)
     part = _empty(u, plan.chunks, len(u), len(weight), weight.shape[2])
     launch(
-        kernels.weighted_sums, plan.by_chunk, u, weight, b, lse, g, total, part, *plan.extent, plan.share(over_outputs),
-        TILES=plan.tiles, EVEN=even, SLOPES=slopes, OVER_OUTPUTS=over_outputs, PAIR=plan.pair,
+        kernels.weighted_sums, plan.by_chunk, u, weight, b, lse, g, total, part, *plan.extent,
+        TILES=plan.tiles, SLOPES=slopes, OVER_OUTPUTS=over_outputs, PAIR=plan.pair, **plan.constants, **_precision(u),
+    )  # fmt: skip
+    return part
+
+
+def _even_sums(u: Tensor, weight: Tensor, over_outputs: bool) -> Tensor:
+    """Gives votes weighted alike, summed over chunks of input capsules."""
+    (batch, caps_in, dim_in), (caps_out, _, dim_out, _) = u.shape, weight.shape
+    plan = even_plan(batch, caps_in, caps_out, dim_out, dim_in, EVEN)
+    part = _empty(u, plan.chunks, batch, caps_out, dim_out)
+    launch(
+        vote_kernels.even_sums, plan.grid, u, weight, part, batch, caps_in, share(u, weight, over_outputs),
         **plan.constants, **_precision(u),
     )  # fmt: skip
     return part
+
+
+def _vote_sums(u: Tensor, weight: Tensor, v: Tensor) -> Tensor:
+    """Gives votes weighted by the softmax over outputs of their agreement with v, summed over chunks."""
+    (batch, caps_in, dim_in), (caps_out, _, dim_out, _) = u.shape, weight.shape
+    plan = votes_plan(batch, caps_in, caps_out, dim_out, dim_in, VOTES)
+    part = _empty(u, plan.chunks, batch, caps_out, dim_out)
+    launch(
+        vote_kernels.round_of_votes, plan.grid, u, weight, v, part, batch, caps_in,
+        **plan.constants, **_precision(u),
+    )  # fmt: skip
+    return part
+
+
+def _round(
+    u: Tensor, compared: Tensor, weight: Tensor, v: Tensor, over_outputs: bool, cosine: bool, even: bool, quick: bool
+) -> Round:
+    """Runs the kernels of one round; the quick way keeps no logits."""
+    if even:
+        return Round(_even_sums(u, weight, over_outputs), *_kept(u, weight, over_outputs, True))
+    if quick:
+        return Round(_vote_sums(u, weight, v), *_kept(u, weight, over_outputs, True))
+    b, lse = _logits(compared, weight, v, over_outputs, cosine)
+    return Round(_sums(u, weight, b, lse, v, lse, over_outputs, False), b, lse)
 
 
 def _settle(part: Tensor, v: Tensor | None, *, direction: bool) -> tuple[Tensor, Tensor]:
@@ -125,7 +160,7 @@ def routed_sum(
         even: takes all coefficients alike, as the first round does, and does not look at v.
         through: lets gradients run through the coefficients, to v too; not for the cosine.
     """
-    part, b, lse = _round(u, compared, weight, v, over_outputs, cosine, even)
+    part, b, lse = _round(u, compared, weight, v, over_outputs, cosine, even, False)
     return part.sum(0), b, lse
 
 
@@ -147,6 +182,8 @@ def _sum_gradients(
     through: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gives what reaches u, W and, where gradients run through the coefficients, v, from g, what reaches s."""
+    if not even and not b.numel():  # the quick way kept none
+        b, lse = _logits(u, weight, v, over_outputs, False)
     precision, through, total = _precision(u), through and not even, lse
     if through and over_outputs:
         plan, total = Plan.of(u, weight, LOGITS), _empty(u, *u.shape[:2])
@@ -160,16 +197,16 @@ def _sum_gradients(
     seen = (u, weight, v, b, lse, g, total)
     flags = {"EVEN": even, "ALL": through, "OVER_OUTPUTS": over_outputs, **precision}
     plan = Plan.of(u, weight, TO_INPUTS)
-    share = plan.share(over_outputs)
-    launch(kernels.to_inputs, plan.by_tile, *seen, du, *plan.extent, share, **plan.constants, **flags)
+    alike = share(u, weight, over_outputs)
+    launch(kernels.to_inputs, plan.by_tile, *seen, du, *plan.extent, alike, **plan.constants, **flags)
     plan = Plan.of(u, weight, TO_WEIGHTS)
     launch(
-        kernels.to_weights, plan.by_weight, *seen, dw, *plan.extent, share,
+        kernels.to_weights, plan.by_weight, *seen, dw, *plan.extent, alike,
         BLOCKS=plan.by_tile[0], PAIR=plan.pair, **plan.constants, **flags,
     )  # fmt: skip
     if not through:
         return du, dw, torch.empty_like(v)  # nobody asks for it
-    return du, dw, _sums(u, weight, b, lse, g, total, over_outputs, even=even, slopes=True).sum(0)
+    return du, dw, _sums(u, weight, b, lse, g, total, over_outputs, True).sum(0)
 
 
 routed_sum_gradients = torch.library.custom_op(
@@ -201,18 +238,25 @@ def _gradients(ctx: Any, g: Tensor, *_: Tensor) -> tuple[Any, ...]:
 routed_sum.register_autograd(_gradients, setup_context=_remember)
 
 
+def _quick(weight: Tensor, over_outputs: bool, cosine: bool) -> bool:
+    """Tells whether a round can hold votes in registers, for as long as it needs them."""
+    return over_outputs and not cosine and fits(weight)
+
+
 def _all_rounds(
     u: Tensor, compared: Tensor, weight: Tensor, rounds: int, over_outputs: bool, cosine: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Runs all rounds, with the coefficients of the last held fixed for the gradient.
 
     Gives ``v = squash(s)``, and what the gradient needs: s, V before the last round, its logits and their log-sum-exp.
+    The quick way keeps no logits: the gradient makes them again.
     """
+    quick = _quick(weight, over_outputs, cosine)
     so_far = _empty(u, u.shape[0], weight.shape[0], weight.shape[2])  # the first round does not look at it
     for done in range(rounds - 1):
-        part = _round(u, compared, weight, so_far, over_outputs, cosine, done == 0).part
+        part = _round(u, compared, weight, so_far, over_outputs, cosine, done == 0, quick).part
         so_far = _settle(part, so_far if done else None, direction=cosine)[1]
-    part, b, lse = _round(u, compared, weight, so_far, over_outputs, cosine, rounds == 1)
+    part, b, lse = _round(u, compared, weight, so_far, over_outputs, cosine, rounds == 1, quick)
     s, v = _settle(part, None, direction=False)
     return v, s, so_far, b, lse
 
@@ -229,7 +273,7 @@ routed = torch.library.custom_op(
 @routed.register_fake
 def _(u, compared, weight, rounds, over_outputs, cosine):
     outputs = (_empty(u, u.shape[0], weight.shape[0], weight.shape[2]) for _ in range(3))
-    return *outputs, *_kept(u, weight, over_outputs, rounds == 1)
+    return *outputs, *_kept(u, weight, over_outputs, rounds == 1 or _quick(weight, over_outputs, cosine))
 
 
 def _squash_gradient(s: Tensor, g: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -13,18 +14,20 @@ ALIGNED = 16
 """Bytes that addresses are multiples of where a kernel may read several numbers at once."""
 
 
-def _load_kernels() -> Any:
-    """Loads routing_triton.py by its file: Triton reads functions as they are written, and an import hook that checks
-    types would wrap them."""
-    spec = spec_from_file_location("gencaps.primitives.routing_triton", Path(__file__).with_name("routing_triton.py"))
+def _load_kernels(name: str) -> Any:
+    """Loads a module by its file: Triton reads functions as they are written, and an import hook that checks types
+    would wrap them. From then on it is known, so that the next may import from it."""
+    full = f"gencaps.primitives.{name}"
+    spec = spec_from_file_location(full, Path(__file__).with_name(f"{name}.py"))
     assert spec is not None
     assert spec.loader is not None
-    module = module_from_spec(spec)
+    sys.modules[full] = module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-kernels = _load_kernels()
+kernels = _load_kernels("routing_triton")
+vote_kernels = _load_kernels("routing_votes_triton")
 _compiled: dict[Any, tuple[Any, list[Any]]] = {}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -11,8 +11,6 @@ LEAST = 16
 """The least side of a matrix that tensor cores multiply."""
 CAPSULES = 32
 """Output capsules that one program settles."""
-PROGRAMS = 1024
-"""How many programs a kernel should have at least, to keep every processor of a large GPU busy."""
 
 
 class Tile(NamedTuple):
@@ -23,6 +21,11 @@ class Tile(NamedTuple):
     """Of input capsules: so many of them times their dimension."""
     pair: bool = False
     """Whether two output capsules are done at once, where there are two; for kernels that know it."""
+    programs: int = 1024
+    """How many programs there should be at least, to keep every processor of a large GPU busy; for sums over chunks."""
+    warps: int = 4
+    stages: int = 3
+    """How many steps of a loop are under way at once."""
 
 
 # each the fastest of eleven on an H200, without pairs (docs/routing.md)
@@ -36,7 +39,7 @@ class Plan(NamedTuple):
     """batch, caps_in, caps_out, dim_out, dim_in."""
     constants: dict[str, int]
     """What the kernel is compiled for: pictures and input capsules of a tile, both dimensions padded to powers of two,
-    the output capsules, and both dimensions."""
+    the output capsules, both dimensions, and the tile's warps and stages."""
     pair: bool
     """Whether a program does two output capsules."""
     tiles: int
@@ -64,10 +67,6 @@ class Plan(NamedTuple):
         """Chunks of the input capsules."""
         return self.by_chunk[2]
 
-    def share(self, over_outputs: bool) -> float:
-        """The coefficient of the first round."""
-        return 1 / (self.sizes[2] if over_outputs else self.sizes[1])
-
 
 @lru_cache(512)
 def _plan(batch: int, caps_in: int, caps_out: int, dim_out: int, dim_in: int, tile: Tile) -> Plan:
@@ -77,8 +76,9 @@ def _plan(batch: int, caps_in: int, caps_out: int, dim_out: int, dim_in: int, ti
     ib = max(1, LEAST // di, min(tile.numbers // di, padded(caps_in)))
     pair = tile.pair and caps_out > 1
     tiles, blocks, outputs = parts(caps_in, ib), max(1, parts(batch, bb)), parts(caps_out, 2 if pair else 1)
-    per_chunk = parts(tiles, min(tiles, max(1, parts(PROGRAMS, blocks * outputs))))
-    constants: dict[str, Any] = {"BB": bb, "IB": ib, "DI": di, "DO": do, "J": caps_out, "O": dim_out, "D": dim_in}
+    per_chunk = parts(tiles, min(tiles, max(1, parts(tile.programs, blocks * outputs))))
+    constants = {"BB": bb, "IB": ib, "DI": di, "DO": do, "J": caps_out, "O": dim_out, "D": dim_in}
+    constants |= {"num_warps": tile.warps, "num_stages": tile.stages}
     return Plan(
         (batch, caps_in, caps_out, dim_out, dim_in),
         constants,
@@ -88,6 +88,11 @@ def _plan(batch: int, caps_in: int, caps_out: int, dim_out: int, dim_in: int, ti
         (blocks, outputs, parts(tiles, per_chunk)),
         (outputs, tiles, 1),
     )
+
+
+def share(u: Tensor, weight: Tensor, over_outputs: bool) -> float:
+    """Gives the coefficient of the first round."""
+    return 1 / (weight.shape[0] if over_outputs else u.shape[1])
 
 
 def parts(whole: int, part: int) -> int:

@@ -46,7 +46,7 @@ def _load_outputs(ptr, rows, j, o, B, J: tl.constexpr, O: tl.constexpr):
 
 
 @triton.jit
-def _dot(x, y, PREC: tl.constexpr, HALF: tl.constexpr):
+def dot(x, y, PREC: tl.constexpr, HALF: tl.constexpr):
     """Multiplies two matrices, adding up in float32."""
     if HALF:
         return tl.dot(x.to(tl.bfloat16), y.to(tl.bfloat16))
@@ -54,14 +54,14 @@ def _dot(x, y, PREC: tl.constexpr, HALF: tl.constexpr):
 
 
 @triton.jit
-def _over_dim(t, BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr):
-    """Adds a tile up over dim_in: (BB, IB DI) to (BB, IB)."""
+def over_dim(t, BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr):
+    """Adds a tile up over the dimension: (BB, IB DI) to (BB, IB)."""
     return tl.sum(tl.reshape(t, (BB, IB, DI)), 2)
 
 
 @triton.jit
-def _along_dim(c, BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr):
-    """Repeats a tile along dim_in: (BB, IB) to (BB, IB DI)."""
+def along_dim(c, BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr):
+    """Repeats a tile along the dimension: (BB, IB) to (BB, IB DI)."""
     return tl.reshape(tl.broadcast_to(c[:, :, None], (BB, IB, DI)), (BB, IB * DI))
 
 
@@ -75,7 +75,7 @@ def _vote_lengths(
     for o in range(O):
         at = ((i.to(tl.int64) + j * I) * O + o) * D + d
         row = tl.load(w_ptr + at, mask=(i < I) & (d < D), other=0.0).to(tl.float32)
-        vote = _over_dim(a.to(tl.float32) * row[None, :], BB, IB, DI)
+        vote = over_dim(a.to(tl.float32) * row[None, :], BB, IB, DI)
         squares += vote * vote
     return tl.sqrt(squares)
 
@@ -86,7 +86,7 @@ def _logits(
     COSINE: tl.constexpr, BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, PREC: tl.constexpr, HALF: tl.constexpr,
 ):  # fmt: skip
     """Gives V_j . W_ij a_i, (BB, IB); for the cosine over the length of the vote."""
-    b = _over_dim(_dot(v, w, PREC, HALF) * a.to(tl.float32), BB, IB, DI)
+    b = over_dim(dot(v, w, PREC, HALF) * a.to(tl.float32), BB, IB, DI)
     if COSINE:
         b = b / tl.maximum(_vote_lengths(w_ptr, a, j, i, d, I, O, D, BB, IB, DI), 1.1920929e-07)
     return b
@@ -179,7 +179,7 @@ def _slopes(
     OVER_OUTPUTS: tl.constexpr, BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr,
 ):  # fmt: skip
     """Gives the gradient that reaches the logits through the softmax, ``c (g . W u - sum c g . W u)``, (BB, IB)."""
-    reach = _over_dim(gw * u.to(tl.float32), BB, IB, DI)
+    reach = over_dim(gw * u.to(tl.float32), BB, IB, DI)
     if OVER_OUTPUTS:
         there = (rows < B)[:, None] & (inputs < I)[None, :]
         total = tl.load(total_ptr + rows[:, None].to(tl.int64) * I + inputs[None, :], mask=there, other=0.0)
@@ -190,36 +190,32 @@ def _slopes(
 
 @triton.jit
 def _sum_of_tile(
-    u, w_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, rows, inputs, i, d, o, j, B, I, SHARE,
+    u, w_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, rows, inputs, i, d, o, j, B, I,
     J: tl.constexpr, O: tl.constexpr, D: tl.constexpr,
-    EVEN: tl.constexpr, SLOPES: tl.constexpr, OVER_OUTPUTS: tl.constexpr,
+    SLOPES: tl.constexpr, OVER_OUTPUTS: tl.constexpr,
     BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, PREC: tl.constexpr, HALF: tl.constexpr,
 ):  # fmt: skip
     """Gives the weighted sum of a tile's votes for one output capsule, (BB, DO)."""
     w = _load_weights(w_ptr, j, o, i, d, I, O, D)
-    if EVEN:
-        left = u.to(tl.float32) * SHARE
-    else:
-        c = _coefficients(b_ptr, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS)
-        if SLOPES:
-            g = _load_outputs(g_ptr, rows, j, o, B, J, O)
-            c = _slopes(c, _dot(g, w, PREC, HALF), u, total_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS, BB, IB, DI)
-        left = _along_dim(c, BB, IB, DI) * u.to(tl.float32)
-    return _dot(left, tl.trans(w), PREC, HALF)
+    c = _coefficients(b_ptr, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS)
+    if SLOPES:
+        g = _load_outputs(g_ptr, rows, j, o, B, J, O)
+        c = _slopes(c, dot(g, w, PREC, HALF), u, total_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS, BB, IB, DI)
+    return dot(along_dim(c, BB, IB, DI) * u.to(tl.float32), tl.trans(w), PREC, HALF)
 
 
 @OF_ANY_SIZE
 def weighted_sums(
-    u_ptr, w_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, part_ptr, B, I, SHARE,
+    u_ptr, w_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, part_ptr, B, I,
     J: tl.constexpr, O: tl.constexpr, D: tl.constexpr, TILES: tl.constexpr,
-    EVEN: tl.constexpr, SLOPES: tl.constexpr, OVER_OUTPUTS: tl.constexpr, PAIR: tl.constexpr,
+    SLOPES: tl.constexpr, OVER_OUTPUTS: tl.constexpr, PAIR: tl.constexpr,
     BB: tl.constexpr, IB: tl.constexpr, DI: tl.constexpr, DO: tl.constexpr, PREC: tl.constexpr, HALF: tl.constexpr,
 ):  # fmt: skip
     """Gives ``sum_i c_ij W_ij u_i`` over one chunk of the input capsules, (chunks, batch, caps_out, dim_out).
 
-    With ``EVEN`` every coefficient is ``SHARE``. With ``SLOPES`` the sum is weighted by the gradient that reaches the
-    logits instead, ``c_ij (g_j . W_ij u_i - total)``, which makes it the gradient that reaches V. With ``PAIR`` a
-    program does two output capsules, so that u, which is what it mostly waits for, is read half as often.
+    With ``SLOPES`` the sum is weighted by the gradient that reaches the logits instead,
+    ``c_ij (g_j . W_ij u_i - total)``, which makes it the gradient that reaches V. With ``PAIR`` a program does two
+    output capsules, so that u, which is what it mostly waits for, is read half as often.
     """
     rows, o = tl.program_id(0) * BB + tl.arange(0, BB), tl.arange(0, DO)
     chunk, k = tl.program_id(2), tl.arange(0, IB * DI)
@@ -232,13 +228,13 @@ def weighted_sums(
         inputs = tile * IB + tl.arange(0, IB)
         u = _load_inputs(u_ptr, rows, i, d, B, I, D)
         s += _sum_of_tile(
-            u, w_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, rows, inputs, i, d, o, j, B, I, SHARE,
-            J, O, D, EVEN, SLOPES, OVER_OUTPUTS, BB, IB, DI, PREC, HALF,
+            u, w_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, rows, inputs, i, d, o, j, B, I,
+            J, O, D, SLOPES, OVER_OUTPUTS, BB, IB, DI, PREC, HALF,
         )  # fmt: skip
         if PAIR:
             t += _sum_of_tile(
-                u, w_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, rows, inputs, i, d, o, beside, B, I, SHARE,
-                J, O, D, EVEN, SLOPES, OVER_OUTPUTS, BB, IB, DI, PREC, HALF,
+                u, w_ptr, b_ptr, lse_ptr, g_ptr, total_ptr, rows, inputs, i, d, o, beside, B, I,
+                J, O, D, SLOPES, OVER_OUTPUTS, BB, IB, DI, PREC, HALF,
             )  # fmt: skip
     at = ((chunk * B + rows[:, None].to(tl.int64)) * J + j) * O + o[None, :]
     there = (rows < B)[:, None] & (o < O)[None, :]
@@ -265,7 +261,7 @@ def totals_over_outputs(
         w = _load_weights(w_ptr, j, o, i, d, I, O, D)
         g = _load_outputs(g_ptr, rows, j, o, B, J, O)
         c = _coefficients(b_ptr, lse_ptr, rows, inputs, j, B, I, J, True)
-        total += c * _over_dim(_dot(g, w, PREC, HALF) * u.to(tl.float32), BB, IB, DI)
+        total += c * over_dim(dot(g, w, PREC, HALF) * u.to(tl.float32), BB, IB, DI)
     at = rows[:, None].to(tl.int64) * I + inputs[None, :]
     tl.store(total_ptr + at, total, mask=(rows < B)[:, None] & (inputs < I)[None, :])
 
@@ -285,17 +281,17 @@ def to_inputs(
     du = tl.zeros((BB, IB * DI), tl.float32)
     for j in range(J):
         w = _load_weights(w_ptr, j, o, i, d, I, O, D)
-        gw = _dot(_load_outputs(g_ptr, rows, j, o, B, J, O), w, PREC, HALF)
+        gw = dot(_load_outputs(g_ptr, rows, j, o, B, J, O), w, PREC, HALF)
         if EVEN:
             du += SHARE * gw
         else:
             c = _coefficients(b_ptr, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS)
-            du += _along_dim(c, BB, IB, DI) * gw
+            du += along_dim(c, BB, IB, DI) * gw
             if ALL:
                 u = _load_inputs(u_ptr, rows, i, d, B, I, D)
                 v = _load_outputs(v_ptr, rows, j, o, B, J, O)
                 slope = _slopes(c, gw, u, total_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS, BB, IB, DI)
-                du += _along_dim(slope, BB, IB, DI) * _dot(v, w, PREC, HALF)
+                du += along_dim(slope, BB, IB, DI) * dot(v, w, PREC, HALF)
     at = (rows[:, None].to(tl.int64) * I + i[None, :]) * D + d[None, :]
     tl.store(du_ptr + at, du, mask=(rows < B)[:, None] & ((i < I) & (d < D))[None, :])
 
@@ -310,15 +306,15 @@ def _weights_of_block(
     """Gives what some pictures send to W_j of a tile, (DO, IB DI)."""
     g = _load_outputs(g_ptr, rows, j, o, B, J, O)
     if EVEN:
-        return _dot(tl.trans(g), SHARE * u.to(tl.float32), PREC, HALF)
+        return dot(tl.trans(g), SHARE * u.to(tl.float32), PREC, HALF)
     c = _coefficients(b_ptr, lse_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS)
-    dw = _dot(tl.trans(g), _along_dim(c, BB, IB, DI) * u.to(tl.float32), PREC, HALF)
+    dw = dot(tl.trans(g), along_dim(c, BB, IB, DI) * u.to(tl.float32), PREC, HALF)
     if ALL:
         w = _load_weights(w_ptr, j, o, i, d, I, O, D)
         v = _load_outputs(v_ptr, rows, j, o, B, J, O)
-        gw = _dot(g, w, PREC, HALF)
+        gw = dot(g, w, PREC, HALF)
         slope = _slopes(c, gw, u, total_ptr, rows, inputs, j, B, I, J, OVER_OUTPUTS, BB, IB, DI)
-        dw += _dot(tl.trans(v), _along_dim(slope, BB, IB, DI) * u.to(tl.float32), PREC, HALF)
+        dw += dot(tl.trans(v), along_dim(slope, BB, IB, DI) * u.to(tl.float32), PREC, HALF)
     return dw
 
 
@@ -369,7 +365,7 @@ def settle(
     at = rows[:, None].to(tl.int64) * O + o[None, :]
     there = (rows < N)[:, None] & (o < O)[None, :]
     s = tl.zeros((R, DO), tl.float32)
-    for chunk in range(CHUNKS):
+    for chunk in tl.range(CHUNKS, loop_unroll_factor=8):  # else each would wait for the one before to arrive
         s += tl.load(part_ptr + at + chunk * N * O, mask=there, other=0.0)
     tl.store(s_ptr + at, s, mask=there)
     # scaled by the largest number, so that no square leaves the number range
