@@ -28,6 +28,7 @@ class Kernel:
     """Writes down how it was launched; what it gives launches as a compiled kernel does."""
 
     arg_names = ("x", "n", "SIZE", "FLAG")
+    function, packed_metadata = "function", "packed"
 
     def __init__(self, calls: list[tuple[Any, ...]], ready: bool) -> None:
         self.calls, self.ready = calls, ready
@@ -39,11 +40,17 @@ class Kernel:
 
         return run
 
+    def run(self, *words: Any) -> None:
+        """Runs as a compiled kernel of Triton 3.6 does: grid, stream, function, its metadata and three for hooks."""
+        assert words[3:9] == ("stream 0", "function", "packed", None, None, None)
+        self.calls.append(("run", words[:3], words[10:], {}))
+
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.version, "hip", None)
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda device: f"stream {device}", raising=False)
     monkeypatch.setattr(routing_launch, "_compiled", {})
     return []
 
@@ -54,13 +61,17 @@ def on_gpu(dtype: torch.dtype = torch.float32, address: int = 0) -> OnGPU:
     return made
 
 
-def test_the_second_launch_is_ready_and_has_the_constants_in_the_kernels_order(calls: list[tuple[Any, ...]]) -> None:
+@pytest.mark.parametrize("known", [False, True])
+def test_the_second_launch_is_ready_and_has_the_constants_in_the_kernels_order(
+    calls: list[tuple[Any, ...]], known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routing_launch, "KNOWN", known)
     kernel = Kernel(calls, False)
     for n in (7, 9):
         launch(kernel, (n, 1, 1), on_gpu(), n, FLAG=True, SIZE=16, num_warps=8)
     assert calls == [
         ("looked", (7, 1, 1), (7,), {"FLAG": True, "SIZE": 16, "num_warps": 8}),
-        ("ready", (9, 1, 1), (9, 16, True), {}),
+        ("run" if known else "ready", (9, 1, 1), (9, 16, True), {}),
     ]
 
 

@@ -44,14 +44,12 @@ class Round(NamedTuple):
 
     part: Float[Tensor, "chunks batch caps_out dim_out"]
     """The weighted sums over chunks of the input capsules."""
-    b: Tensor
-    """The logits, (batch, caps_out, caps_in); empty in the first round and where they are not kept."""
-    lse: Tensor
-    """Their log-sum-exp over outputs, (batch, caps_in), or over inputs, (batch, caps_out); empty likewise."""
+    logits: tuple[Tensor, Tensor] | None = None
+    """The logits and their log-sum-exp, as ``_kept`` has them; none in the first round and where they are not kept."""
 
 
 def _kept(u: Tensor, weight: Tensor, over_outputs: bool, nothing: bool) -> tuple[Tensor, Tensor]:
-    """Makes room for the logits and their log-sum-exp."""
+    """Makes room for the logits, (batch, caps_out, caps_in), and their log-sum-exp, (batch, caps_in or caps_out)."""
     if nothing:
         return _empty(u, 0), _empty(u, 0)
     (batch, caps_in, _), caps_out = u.shape, weight.shape[0]
@@ -118,22 +116,23 @@ def _round(
 ) -> Round:
     """Runs the kernels of one round; the quick way keeps no logits."""
     if even:
-        return Round(_even_sums(u, weight, over_outputs), *_kept(u, weight, over_outputs, True))
+        return Round(_even_sums(u, weight, over_outputs))
     if quick:
-        return Round(_vote_sums(u, weight, v), *_kept(u, weight, over_outputs, True))
+        return Round(_vote_sums(u, weight, v))
     b, lse = _logits(compared, weight, v, over_outputs, cosine)
-    return Round(_sums(u, weight, b, lse, v, lse, over_outputs, False), b, lse)
+    return Round(_sums(u, weight, b, lse, v, lse, over_outputs, False), (b, lse))
 
 
-def _settle(part: Tensor, v: Tensor | None, *, direction: bool) -> tuple[Tensor, Tensor]:
-    """Gives s, and its squash or direction added to v."""
-    s, out = torch.empty_like(part[0]), torch.empty_like(part[0])
-    chunks, dim_out, capsules = part.shape[0], part.shape[3], part.shape[1] * part.shape[2]
+def _settle(part: Tensor, v: Tensor | None, s: Tensor | None, *, direction: bool) -> Tensor:
+    """Gives the squash of what the chunks add up to, or its direction, added to v; s takes what they add up to."""
+    chunks, batch, caps_out, dim_out = part.shape
+    out, capsules = _empty(part, batch, caps_out, dim_out), batch * caps_out
     launch(
-        kernels.settle, (parts(capsules, CAPSULES), 1, 1), part, s if v is None else v, s, out, capsules,
-        CHUNKS=chunks, O=dim_out, DO=max(LEAST, padded(dim_out)), R=CAPSULES, DIRECTION=direction, ADD=v is not None,
+        kernels.settle, (parts(capsules, CAPSULES), 1, 1), part, out if v is None else v, out if s is None else s, out,
+        capsules, CHUNKS=chunks, O=dim_out, DO=max(LEAST, padded(dim_out)), R=CAPSULES, DIRECTION=direction,
+        ADD=v is not None, KEEP=s is not None,
     )  # fmt: skip
-    return s, out
+    return out
 
 
 _CHOICES = "bool over_outputs, bool cosine, bool even, bool through"
@@ -160,8 +159,8 @@ def routed_sum(
         even: takes all coefficients alike, as the first round does, and does not look at v.
         through: lets gradients run through the coefficients, to v too; not for the cosine.
     """
-    part, b, lse = _round(u, compared, weight, v, over_outputs, cosine, even, False)
-    return part.sum(0), b, lse
+    part, logits = _round(u, compared, weight, v, over_outputs, cosine, even, False)
+    return part.sum(0), *(logits or _kept(u, weight, over_outputs, True))
 
 
 @routed_sum.register_fake
@@ -252,13 +251,14 @@ def _all_rounds(
     The quick way keeps no logits: the gradient makes them again.
     """
     quick = _quick(weight, over_outputs, cosine)
-    so_far = _empty(u, u.shape[0], weight.shape[0], weight.shape[2])  # the first round does not look at it
+    s = _empty(u, u.shape[0], weight.shape[0], weight.shape[2])
+    so_far = torch.empty_like(s) if rounds == 1 else s  # the first round does not look at it
     for done in range(rounds - 1):
         part = _round(u, compared, weight, so_far, over_outputs, cosine, done == 0, quick).part
-        so_far = _settle(part, so_far if done else None, direction=cosine)[1]
-    part, b, lse = _round(u, compared, weight, so_far, over_outputs, cosine, rounds == 1, quick)
-    s, v = _settle(part, None, direction=False)
-    return v, s, so_far, b, lse
+        so_far = _settle(part, so_far if done else None, None, direction=cosine)
+    part, logits = _round(u, compared, weight, so_far, over_outputs, cosine, rounds == 1, quick)
+    v = _settle(part, None, s, direction=False)
+    return v, s, so_far, *(logits or _kept(u, weight, over_outputs, True))
 
 
 routed = torch.library.custom_op(

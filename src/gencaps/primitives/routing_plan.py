@@ -28,8 +28,8 @@ class Tile(NamedTuple):
     """How many steps of a loop are under way at once."""
 
 
-# each the fastest of eleven on an H200, without pairs (docs/routing.md)
-SUMS, LOGITS, TO_INPUTS, TO_WEIGHTS = Tile(64, 128, True), Tile(32, 128), Tile(64, 64), Tile(32, 128, True)
+# each the fastest of a dozen on an H200 (docs/routing.md)
+SUMS, LOGITS, TO_INPUTS, TO_WEIGHTS = Tile(64, 128, True), Tile(32, 64), Tile(64, 64), Tile(16, 128, True)
 
 
 class Plan(NamedTuple):

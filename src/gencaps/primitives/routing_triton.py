@@ -358,7 +358,7 @@ def to_weights(
 def settle(
     part_ptr, v_ptr, s_ptr, out_ptr, N,
     CHUNKS: tl.constexpr, O: tl.constexpr, DO: tl.constexpr, R: tl.constexpr,
-    DIRECTION: tl.constexpr, ADD: tl.constexpr,
+    DIRECTION: tl.constexpr, ADD: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     """Adds the chunks up to s and gives its squash, (Sabour et al., 2017), Eq. (1), or its direction; added to V."""
     rows, o = tl.program_id(0) * R + tl.arange(0, R), tl.arange(0, DO)
@@ -367,7 +367,8 @@ def settle(
     s = tl.zeros((R, DO), tl.float32)
     for chunk in tl.range(CHUNKS, loop_unroll_factor=8):  # else each would wait for the one before to arrive
         s += tl.load(part_ptr + at + chunk * N * O, mask=there, other=0.0)
-    tl.store(s_ptr + at, s, mask=there)
+    if KEEP:
+        tl.store(s_ptr + at, s, mask=there)
     # scaled by the largest number, so that no square leaves the number range
     largest = tl.max(tl.abs(s), 1)
     scale = tl.where(largest > 0, largest, 1.0)
