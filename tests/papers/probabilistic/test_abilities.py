@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 import torch
 
+from gencaps.papers.probabilistic import abilities
+from gencaps.papers.probabilistic.abilities import Look, likeliest
 from gencaps.papers.probabilistic.capsules import Capsules, Layer
 from gencaps.papers.probabilistic.generative import hard
 from gencaps.papers.probabilistic.layer import frames
 from gencaps.papers.probabilistic.telling import motion_to
-from gencaps.papers.probabilistic.turns import all_turns, pick, turn_back, turned
+from gencaps.papers.probabilistic.turns import all_turns, turn_back, turned
 from gencaps.primitives.noise import Noise
 from gencaps.primitives.pose import compose
 from tests.papers.probabilistic.helpers import random_capsules, tiny
@@ -127,11 +129,33 @@ def test_the_variance_of_a_pose_turns_with_it() -> None:
     assert torch.allclose(back.pose.var(0, keepdim=True), said.pose_log_var.exp(), rtol=0.02)
 
 
-def test_pick_takes_the_better_of_each_picture() -> None:
-    ones = Layer(torch.ones(2, 1), torch.ones(2, 1, 2, 3), torch.ones(2, 1, 2, 3))
-    zeros = Layer(*(0 * part for part in ones))
-    chosen = pick(torch.tensor([True, False]), ones, zeros)
-    assert all(part[0].eq(1).all() and part[1].eq(0).all() for part in chosen)
+def test_the_likeliest_side_of_each_picture_is_kept() -> None:
+    """Two looks, of two sides and of one, at three pictures; a capsule's number says which side it is of."""
+    sides = all_turns(3, torch.zeros(()))
+    heights = torch.tensor([[5.0, 1.0, 2.0], [4.0, 3.0, 2.0], [0.0, 9.0, 2.0]])
+    number = torch.arange(3.0)[:, None].expand(3, 3)
+    looks = [
+        Look((Layer(number[some, :, None], torch.zeros(n, 3, 1, 2, 3), torch.zeros(n, 3, 1, 2, 3)),), heights[some])
+        for some, n in ((slice(2), 2), (slice(2, 3), 1))
+    ]
+    found = likeliest(looks, sides)
+    assert found.layers[0].presence_logit.flatten().tolist() == [0, 2, 0]
+    assert torch.equal(found.turn, sides[[0, 2, 0]])
+
+
+@pytest.mark.parametrize("settings", [{}, {"top": "votes", "objects": "one"}])
+def test_sides_looked_at_together_or_one_by_one_are_the_same(
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, x = tiny(turns=5, seed=3, **settings), torch.rand(6, 1, 10, 10)
+    found = []
+    for at_once in (1, 12, 100):
+        monkeypatch.setattr(abilities, "LOOKS", at_once)
+        found.append(model.encode(x))
+    for other in found[1:]:
+        assert torch.equal(other.turn, found[0].turn)
+        for a, b in zip(other.layers, found[0].layers, strict=True):
+            assert all(torch.allclose(part, same, atol=1e-4) for part, same in zip(a, b, strict=True))
 
 
 def test_a_model_that_looks_from_all_sides_explains_no_picture_worse() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -17,9 +18,12 @@ from gencaps.papers.probabilistic.inference import Inferred, Recogniser, draw_fr
 from gencaps.papers.probabilistic.layer import log_children
 from gencaps.papers.probabilistic.mixture import PerObject, Voted, odds, tempered, vote
 from gencaps.papers.probabilistic.refine import climb
-from gencaps.papers.probabilistic.turns import Turns, all_turns, pick, turn_back, turned
+from gencaps.papers.probabilistic.turns import Turns, all_turns, turn_back, turned
 from gencaps.primitives.noise import Noise
 from gencaps.primitives.pose import compose, invert
+
+LOOKS_ON_GPU, LOOKS = 4096, 512
+"""Pictures that are looked at at once, each side counting as one: a GPU has room, and waits for small work."""
 
 
 class Encoded(NamedTuple):
@@ -47,6 +51,26 @@ class Encoded(NamedTuple):
     def on_canvas(self) -> tuple[Layer, ...]:
         """Gives the layers where they lie on the picture as it was given."""
         return tuple(turn_back(layer, self.turn, top=k == 0) for k, layer in enumerate(self.layers))
+
+
+class Look(NamedTuple):
+    """What pictures are like from several sides; the sides come before the pictures."""
+
+    layers: tuple[Layer, ...]
+    height: Float[Tensor, "sides batch"]
+    """log p(X, t, A) of each, at the middle of q."""
+
+
+def likeliest(looks: Sequence[Look], sides: Float[Tensor, "sides 2 3"]) -> Encoded:
+    """Keeps what each picture is like from its likeliest side; of equal ones the first."""
+    best = torch.cat([look.height for look in looks]).argmax(0)
+    row = torch.arange(len(best), device=best.device)
+
+    def kept(*parts: Tensor) -> Tensor:
+        return torch.cat(parts)[best, row]
+
+    layers = zip(*(look.layers for look in looks), strict=True)
+    return Encoded(tuple(Layer(*map(kept, *layer)) for layer in layers), sides[best])
 
 
 class Abilities(CapsuleModel):
@@ -135,17 +159,21 @@ class Abilities(CapsuleModel):
         Note: ``turns`` above 1 is not in the paper. The scene then has a turn of its own, with its prior; the networks
         know upright pictures alone, so each side is looked at and the likeliest is kept.
         """
-        best, sides = self.infer(x, None).q, all_turns(self.config.turns, x)
-        chosen = sides[0].expand(len(x), 2, 3)
-        height = self.log_joint(x, best) if len(sides) > 1 else x.new_zeros(len(x))
-        for turn in sides[1:]:
-            found = self.infer(turned(x, turn), None).q
-            score = self.log_joint(x, found, turn)
-            higher = score > height
-            height = torch.where(higher, score, height)
-            chosen = torch.where(higher[:, None, None], turn, chosen)
-            best = tuple(pick(higher, new, old) for new, old in zip(found, best, strict=True))
-        return Encoded(best, chosen)
+        sides = all_turns(self.config.turns, x)
+        if len(sides) == 1:
+            return Encoded(self.infer(x, None).q, sides.expand(len(x), 2, 3))
+        at_once = (LOOKS_ON_GPU if x.is_cuda else LOOKS) // max(1, len(x))
+        return likeliest([self.look(x, some) for some in sides.split(max(1, at_once))], sides)
+
+    def look(self, x: Pictures, sides: Float[Tensor, "sides 2 3"]) -> Look:
+        """Looks at pictures from several sides at once."""
+        many, turn = x.repeat(len(sides), 1, 1, 1), sides.repeat_interleave(len(x), 0)
+        q = self.infer(turned(many, turn), None).q
+
+        def by_side(part: Tensor) -> Tensor:
+            return part.unflatten(0, (len(sides), len(x)))
+
+        return Look(tuple(Layer(*map(by_side, layer)) for layer in q), by_side(self.log_joint(many, q, turn)))
 
     def log_joint(self, x: Pictures, q: tuple[Layer, ...], turn: Turns | None = None) -> PerPicture:
         """Gives log p(X, t, A) at the middle of q; where one object is solved from votes, with it summed out.

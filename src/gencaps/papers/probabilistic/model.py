@@ -25,7 +25,7 @@ from gencaps.papers.probabilistic.mixture import (
     tempered,
 )
 from gencaps.papers.probabilistic.telling import Telling
-from gencaps.papers.probabilistic.turns import turned
+from gencaps.papers.probabilistic.turns import Turns, turned
 from gencaps.primitives.noise import Noise
 from gencaps.primitives.processes import mean_over_processes
 
@@ -57,7 +57,7 @@ class ProbabilisticCapsules(Telling):
 
     paper = "probabilistic"
     title = "Probabilistic capsules"
-    compiled = ("bound", "mix")
+    compiled = ("bound", "mix", "side")
 
     def stages(self) -> tuple[Stage, ...]:
         """Lists the stages of the road."""
@@ -139,9 +139,10 @@ class ProbabilisticCapsules(Telling):
             return terms, imbalance(evidence, heat)
 
     @torch.no_grad()
-    def upright(self, x: Pictures) -> Pictures:
-        """Turns pictures to the side from which they are read best: the likeliest turn of the scene, as it stands."""
-        return turned(x, self.encode(x).turn)
+    def side(self, x: Pictures) -> Turns:
+        """Gives the turn by which pictures are read best: the likeliest one of the scene, as it stands."""
+        with torch.autocast(x.device.type, enabled=False):
+            return self.encode(x).turn
 
     def steady(self, stage: str) -> bool:
         """Says that a step of any stage is always the same work."""
@@ -154,7 +155,7 @@ class ProbabilisticCapsules(Telling):
         if stage != "objects" or config.start != "pictures":
             return
         if config.turn_in_training:
-            x = self.upright(x)
+            x = turned(x, self.encode(x).turn)
         pose = self.infer(x, None, True, False).drawn[1].pose
         # where pictures are fewer than objects, some stand for two
         seen = pose[torch.arange(config.capsules[0], device=x.device) % len(pose)]
@@ -178,7 +179,7 @@ class ProbabilisticCapsules(Telling):
         config = self.config
         draws = random_numbers(config.capsules, len(x), step.noise)
         if config.turn_in_training and step.stage != "parts":
-            x = self.upright(x)
+            x = turned(x, self.side(x))
         if step.stage == "objects" or (step.stage != "parts" and config.objects == "one"):
             return self._mixture(x, step, draws)
         bound = self.bound(x, draws, self.deltas(step.stage), step.stage != "parts")

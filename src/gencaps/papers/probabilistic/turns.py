@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from gencaps.papers.probabilistic.capsules import Layer
@@ -38,9 +38,3 @@ def turn_back(layer: Layer, turn: Turns, top: bool) -> Layer:
     # the variance of R^-1 a is that of its rows, mixed by the squared entries of R^-1
     log_var = torch.log(back[..., :2].square() @ layer.pose_log_var.exp())
     return Layer(layer.presence_logit, pose, log_var)
-
-
-def pick(better: Bool[Tensor, "batch"], new: Layer, old: Layer) -> Layer:
-    """Takes of each picture the new capsules where they are better."""
-    rows = (better.view(-1, *[1] * (part.ndim - 1)) for part in new)
-    return Layer(*(torch.where(row, a, b) for row, a, b in zip(rows, new, old, strict=True)))
