@@ -15,7 +15,7 @@ from gencaps.engine.recipe import make_recipe
 from gencaps.engine.run import Run
 from gencaps.reproduce import run as run_module
 from gencaps.reproduce.claims import Book, book
-from gencaps.reproduce.measures import FIGURES
+from gencaps.reproduce.measures import FIGURES, MEASURES
 from gencaps.reproduce.run import Bench, Outcome, pick, run_claims, runnable
 from gencaps.reproduce.subject import Measured, Subject
 from tests.helpers import refused
@@ -204,6 +204,31 @@ def test_a_second_run_trains_nothing_and_says_the_seeds_asked_for(done: Done, tm
     assert outcome.row["ours"]["sd"] is None
     assert outcome.row["seeds"] == 1
     assert outcome.row["command"] == "gencaps reproduce run variational.easy --seeds 1"
+
+
+def test_what_was_measured_is_not_measured_again_and_gives_the_same_result(
+    done: Done, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A measurement that was stopped after a seed goes on with the next."""
+    monkeypatch.setenv("GENCAPS_COMMIT", "abc")
+    calls: list[int] = []
+    real = MEASURES["classification"]
+
+    def counted(subject: Subject) -> Measured:
+        if len(calls) == 1 and not (tmp_path / "later").exists():
+            raise KeyboardInterrupt
+        calls.append(subject.seed)
+        return real(subject)
+
+    monkeypatch.setitem(MEASURES, "classification", counted)
+    bench, claim = replace(done.bench, results=tmp_path / "results"), done.bench.book.claims["variational.easy"]
+    with pytest.raises(KeyboardInterrupt):
+        list(run_claims([claim], bench, say=lambda _: None))
+    (tmp_path / "later").touch()
+    for _ in range(2):
+        (outcome,) = run_claims([claim], bench, say=lambda _: None)
+        assert outcome.row["ours"] == stored(done, "easy")["ours"]
+    assert calls == [0, 1]
 
 
 def test_fewer_seeds_never_replace_more(done: Done) -> None:

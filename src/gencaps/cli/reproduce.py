@@ -33,6 +33,8 @@ def add_parsers(commands: Any) -> None:
     )
     _claims(run, "+")
     run.add_argument("--seeds", type=int, metavar="N", help="models to train (default: the claim's own number)")
+    run.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at once (1)")
+    run.add_argument("--only-seed", type=int, metavar="S", help="measure one seed and keep it; writes no result")
     run.add_argument("--smoke", action="store_true", help="try the path only, small and quick; writes no result")
     run.add_argument("--runs", type=Path, metavar="DIR", help="where training runs go (default runs/reproduce)")
     run.add_argument("--device", default="auto", metavar="D", help="auto, cpu or cuda (default auto)")
@@ -151,14 +153,38 @@ def _refuse_seeds(seeds: int | None) -> None:
         raise GencapsError(f"--seeds is {seeds}; it must be from 1 to 1000")
 
 
+def _refuse_jobs(jobs: int) -> None:
+    if not 1 <= jobs <= 1000:
+        raise GencapsError(f"--jobs is {jobs}; it must be from 1 to 1000")
+
+
+def _beforehand(claims: Any, bench: Any, options: argparse.Namespace, say: Callable[[str], None]) -> None:
+    """Trains, then measures, single seeds in processes of their own; what fails there is done again here."""
+    from gencaps.engine.run import environment
+    from gencaps.reproduce.jobs import do_all, jobs_of, measurings_of
+    from gencaps.reproduce.run import refuse
+
+    for claim in claims:
+        refuse(claim, bench)
+    if environment(bench.device)["commit"].endswith("-dirty"):
+        raise GencapsError("--jobs keeps what single seeds measure, by the commit: commit what you changed first")
+    do_all(jobs_of(claims, bench.book, options.seeds), bench, options.jobs, say)
+    do_all(measurings_of(claims, bench.book, options.seeds), bench, options.jobs, say)
+
+
 def run_run(options: argparse.Namespace) -> int:
     """Measures claims and writes what came out."""
     _refuse_seeds(options.seeds)
+    _refuse_jobs(options.jobs)
+    if options.smoke and (options.jobs > 1 or options.only_seed is not None):
+        raise GencapsError("--smoke keeps nothing: it goes with neither --jobs nor --only-seed")
+    if options.only_seed is not None and options.only_seed < 0:
+        raise GencapsError(f"--only-seed is {options.only_seed}; seeds begin at 0")
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     import tempfile
 
     from gencaps.engine.interrupt import Interrupted
-    from gencaps.reproduce.run import RUNS, Bench, run_claims
+    from gencaps.reproduce.run import RUNS, Bench, measure_seed, run_claims
     from gencaps.reproduce.table import bar, number, ours, write_page
 
     known, claims, folder = _chosen(options)
@@ -177,6 +203,12 @@ def run_run(options: argparse.Namespace) -> int:
             claims = _able(claims, bench, say)
         wrote = False
         try:
+            if options.only_seed is not None:
+                for claim in claims:
+                    measure_seed(claim, options.only_seed, bench, say)
+                return 0
+            if options.jobs > 1:
+                _beforehand(claims, bench, options, say)
             for claim, row, written in run_claims(claims, bench, seeds=options.seeds, say=say):
                 shown = [f"published {number(row['published'])}"] if row["published"] is not None else []
                 shown += [f"to reach {bar(row)}"] if bar(row) else []
@@ -185,7 +217,7 @@ def run_run(options: argparse.Namespace) -> int:
                 for note in () if options.smoke else row.get("notes", ()):
                     print(f"  {note}")
                 wrote = wrote or written is not None
-        except Interrupted:
+        except (Interrupted, KeyboardInterrupt):
             if not options.smoke:
                 return _stopped()
             print("stopped", file=sys.stderr)
@@ -200,13 +232,12 @@ def run_train(options: argparse.Namespace) -> int:
     """Trains what claims need."""
     from gencaps.engine.devices import choose_device
     from gencaps.engine.interrupt import Interrupted
-    from gencaps.reproduce.jobs import Job, jobs_of, train_all
+    from gencaps.reproduce.jobs import Job, do_all, jobs_of
     from gencaps.reproduce.run import RUNS, Bench
 
     if not options.claims and options.only is None:
         raise GencapsError("which claims? gencaps reproduce train CLAIM ...; gencaps reproduce list names them")
-    if not 1 <= options.jobs <= 1000:
-        raise GencapsError(f"--jobs is {options.jobs}; it must be from 1 to 1000")
+    _refuse_jobs(options.jobs)
     _refuse_seeds(options.seeds)
     known, claims, folder = _chosen(options)
     bench = Bench(known, options.runs or RUNS, folder, device=options.device)
@@ -220,7 +251,7 @@ def run_train(options: argparse.Namespace) -> int:
     choose_device(options.device)
     able = _able(claims, bench, lambda text: print(text, file=sys.stderr))
     try:
-        failed = train_all(jobs_of(able, known, options.seeds), bench, options.jobs)
+        failed = do_all(jobs_of(able, known, options.seeds), bench, options.jobs)
     except KeyboardInterrupt:
         return _stopped()
     return 1 if failed else 0

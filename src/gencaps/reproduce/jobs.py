@@ -1,4 +1,4 @@
-"""Trains the runs behind claims in several processes at once, where one of them does not fill the machine."""
+"""Trains and measures what is behind claims in several processes at once, where one does not fill the machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import IO, NamedTuple
 
 from gencaps.errors import GencapsError
 from gencaps.reproduce.claims import Book, Claim
-from gencaps.reproduce.run import Bench, seeds_of
+from gencaps.reproduce.run import Bench, grouped, seeds_of
 
 WAIT_S = 0.2
 
@@ -30,6 +30,38 @@ class Job(NamedTuple):
         if name not in book.runs or not seed.isdecimal():
             raise GencapsError(f"--only is '{text}'; write RUN:SEED, such as {next(iter(book.runs))}:0")
         return cls(name, int(seed))
+
+    def words(self, bench: Bench) -> list[str]:
+        """Gives the command that does it."""
+        return ["train", "--only", f"{self.run}:{self.seed}"]
+
+    def log(self, bench: Bench) -> Path:
+        """Names its log."""
+        return bench.runs / self.run / f"seed-{self.seed}.log"
+
+    def __str__(self) -> str:
+        return f"{self.run}, seed {self.seed}"
+
+
+class Measuring(NamedTuple):
+    """One seed of what a claim, and others with it, are measured by."""
+
+    claim: Claim
+    seed: int
+
+    def words(self, bench: Bench) -> list[str]:
+        """Gives the command that does it."""
+        return ["run", self.claim.id, "--only-seed", str(self.seed), "--results", str(bench.results)]
+
+    def log(self, bench: Bench) -> Path:
+        """Names its log."""
+        return bench.runs / self.claim.runs[0] / f"seed-{self.seed}-{self.claim.measure_name}.log"
+
+    def __str__(self) -> str:
+        return f"{' and '.join(self.claim.runs)}, seed {self.seed}, {self.claim.measure_name}"
+
+
+Task = Job | Measuring
 
 
 class Started(NamedTuple):
@@ -51,9 +83,19 @@ def jobs_of(claims: Sequence[Claim], book: Book, seeds: int | None = None) -> li
     return sorted(wanted, key=lambda job: (job.seed, job.run))
 
 
-def train_all(jobs: Sequence[Job], bench: Bench, at_once: int, say: Callable[[str], None] = print) -> list[Job]:
-    """Trains jobs, so many at a time, each in a process with a log of its own; gives those that failed."""
-    waiting, running, failed = list(jobs), dict[Job, Started](), list[Job]()
+def measurings_of(claims: Sequence[Claim], book: Book, seeds: int | None = None) -> list[Measuring]:
+    """Lists what claims need to be measured, each once; figures are drawn from one seed, and not listed."""
+    return [
+        Measuring(group[0], seed)
+        for group in grouped(claims)
+        if group[0].kind == "value"
+        for seed in range(seeds_of(group[0], book, seeds))
+    ]
+
+
+def do_all(jobs: Sequence[Task], bench: Bench, at_once: int, say: Callable[[str], None] = print) -> list[Task]:
+    """Does jobs, so many at a time, each in a process with a log of its own; gives those that failed."""
+    waiting, running, failed = list(jobs), dict[Task, Started](), list[Task]()
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill must not leave orphans
     try:
         while waiting or running:
@@ -67,8 +109,8 @@ def train_all(jobs: Sequence[Job], bench: Bench, at_once: int, say: Callable[[st
                 del running[job]
                 started.log.close()
                 failed += [job] if code else []
-                ended = f"failed, see {log_of(job, bench)}" if code else "trained"
-                say(f"{job.run}, seed {job.seed}: {ended} ({time.monotonic() - started.began_s:.0f} s)")
+                ended = f"failed, see {job.log(bench)}" if code else "done"
+                say(f"{job}: {ended} ({time.monotonic() - started.began_s:.0f} s)")
             time.sleep(WAIT_S)
     finally:
         for started in running.values():  # they stop and save, all at once
@@ -80,17 +122,10 @@ def train_all(jobs: Sequence[Job], bench: Bench, at_once: int, say: Callable[[st
     return failed
 
 
-def log_of(job: Job, bench: Bench) -> Path:
-    """Names the log of a job."""
-    return bench.runs / job.run / f"seed-{job.seed}.log"
-
-
-def _start(job: Job, bench: Bench) -> Started:
-    log = log_of(job, bench)
+def _start(job: Task, bench: Bench) -> Started:
+    log = job.log(bench)
     log.parent.mkdir(parents=True, exist_ok=True)
-    words = ["reproduce", "train", "--only", f"{job.run}:{job.seed}", "--runs", str(bench.runs)]
+    words = ["reproduce", *job.words(bench), "--runs", str(bench.runs), "--device", bench.device]
     writing = log.open("ab")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "gencaps", *words, "--device", bench.device], stdout=writing, stderr=subprocess.STDOUT
-    )
+    process = subprocess.Popen([sys.executable, "-m", "gencaps", *words], stdout=writing, stderr=subprocess.STDOUT)
     return Started(process, writing, time.monotonic())

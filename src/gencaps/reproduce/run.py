@@ -20,6 +20,7 @@ from gencaps.figures import save_picture
 from gencaps.reproduce.claims import Book, Claim, TrainingRun
 from gencaps.reproduce.hand import lacking
 from gencaps.reproduce.judge import Judge, get_judge, judge_path, judge_recipe
+from gencaps.reproduce.kept import Kept, keep, recall
 from gencaps.reproduce.measures import FIGURES, MEASURES
 from gencaps.reproduce.results import path_of, picture_of, read_result, renew, rival_mean, row, write_result
 from gencaps.reproduce.subject import Measured, Subject
@@ -45,11 +46,16 @@ class Bench:
     known: dict[Recipe, Judge] = field(default_factory=dict)
     """Judges that were loaded before."""
 
+    def folder(self, run: TrainingRun, seed: int) -> Path:
+        """Says where one seed of a run lies."""
+        if run.judge:
+            return judge_path(recipe_of(run, seed, smoke=self.smoke), self.judges)
+        return self.runs / run.name / f"seed-{seed}"
+
     def train(self, run: TrainingRun, seed: int) -> Trained:
         """Gives one seed of a run, trained now where it is missing."""
         recipe = recipe_of(run, seed, smoke=self.smoke)
-        folder = judge_path(recipe, self.judges) if run.judge else self.runs / run.name / f"seed-{seed}"
-        return ensure_trained(recipe, folder, device=self.device, quiet=self.quiet)
+        return ensure_trained(recipe, self.folder(run, seed), device=self.device, quiet=self.quiet)
 
     def judge(self, run: Run) -> Judge:
         """Gives the judge of a run's data at its size."""
@@ -79,9 +85,8 @@ def run_claims(
         _refuse_loss(claim, bench, seeds)
     if not bench.smoke:
         _refuse_folder(bench.results)
-    key = lambda claim: (claim.runs, claim.measure_name, claim.kind)  # noqa: E731
-    for _, group in groupby(sorted(claims, key=key), key):
-        yield from _run_group(list(group), bench, seeds, say)
+    for group in grouped(claims):
+        yield from _run_group(group, bench, seeds, say)
 
 
 def refuse(claim: Claim, bench: Bench) -> None:
@@ -141,6 +146,12 @@ def seeds_of(claim: Claim, book: Book, seeds: int | None = None) -> int:
     return 1 if claim.kind == "figure" else seeds or min(run.seeds for run in book.training(claim))
 
 
+def grouped(claims: Sequence[Claim]) -> list[list[Claim]]:
+    """Puts claims of the same models and the same measure together."""
+    key = lambda claim: (claim.runs, claim.measure_name, claim.kind)  # noqa: E731
+    return [list(group) for _, group in groupby(sorted(claims, key=key), key)]
+
+
 def _run_group(group: list[Claim], bench: Bench, seeds: int | None, say: Callable[[str], None]) -> Iterator[Outcome]:
     runs = bench.book.training(group[0])
     wanted = 1 if bench.smoke else seeds_of(group[0], bench.book, seeds)
@@ -150,30 +161,50 @@ def _run_group(group: list[Claim], bench: Bench, seeds: int | None, say: Callabl
     subject = None
     for seed in range(wanted):
         say(f"{' and '.join(run.name for run in runs)}, seed {seed} ({seed + 1} of {wanted})")
-        trained = tuple(bench.train(run, seed) for run in runs)
-        made += [one.run for one in trained]
-        seconds += sum(training_seconds(one.run) for one in trained)
-        subject = Subject(trained, seed, bench.judge, bench.smoke)
-        started_s = time.perf_counter()
         if group[0].kind == "value":
-            say(f"measuring {group[0].measure_name}")
-            found.append(MEASURES[group[0].measure_name](subject))
-        seconds += time.perf_counter() - started_s
-    assert subject is not None
+            measured, took = measure_seed(group[0], seed, bench, say)
+            found.append(measured)
+            seconds += took
+        else:
+            subject = Subject(tuple(bench.train(run, seed) for run in runs), seed, bench.judge, bench.smoke)
+        made += [Run.open(bench.folder(run, seed)) for run in runs]
+    seconds += sum(map(training_seconds, made))
     facts = {"seeds": wanted, **_machine(bench, made), "seconds": round(seconds, 1)}
     for claim in group:
         yield _finish(claim, bench, found, subject, facts, seeds)
 
 
+def measure_seed(claim: Claim, seed: int, bench: Bench, say: Callable[[str], None]) -> Kept:
+    """Measures one seed of a claim's models and keeps it; what was kept before is taken."""
+    runs, here = bench.book.training(claim), environment(choose_device(bench.device))
+    folders = [bench.folder(run, seed) for run in runs]
+    before = None if bench.smoke else recall(folders, claim.measure_name, here)
+    if before is not None:
+        say(f"{claim.measure_name} was measured before")
+        return before
+    subject = Subject(tuple(bench.train(run, seed) for run in runs), seed, bench.judge, bench.smoke)
+    say(f"measuring {claim.measure_name}")
+    started_s = time.perf_counter()
+    kept = Kept(MEASURES[claim.measure_name](subject), time.perf_counter() - started_s)
+    if not bench.smoke:
+        keep(kept, folders, claim.measure_name, here)
+    return kept
+
+
 def _finish(
-    claim: Claim, bench: Bench, found: list[Measured], subject: Subject, facts: dict[str, Any], seeds: int | None
+    claim: Claim,
+    bench: Bench,
+    found: list[Measured],
+    subject: Subject | None,
+    facts: dict[str, Any],
+    seeds: int | None,
 ) -> Outcome:
     quantity = claim.quantity
     command = f"{claim.command} --seeds {seeds}" if seeds and claim.kind == "value" else claim.command
     facts = {**facts, "command": command}
     notes: set[str] = set(facts.pop("notes"))
     values: list[float] = []
-    if claim.kind == "figure":
+    if subject is not None:
         picture = FIGURES[quantity](subject)
         if not bench.smoke:
             # people's faces are never shown in the documents
