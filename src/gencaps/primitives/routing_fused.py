@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -21,7 +22,7 @@ from gencaps.primitives.routing_plan import (
     parts,
     share,
 )
-from gencaps.primitives.routing_votes_plan import EVEN, VOTES, even_plan, fits, votes_plan
+from gencaps.primitives.routing_votes_plan import EVEN, VOTES, Wide, WidePlan, even_plan, fits, votes_plan
 from gencaps.primitives.squash import direction, squash
 
 Inputs = Float[Tensor, "batch caps_in dim_in"]
@@ -87,27 +88,26 @@ def _sums(
     return part
 
 
+def _wide(u: Tensor, weight: Tensor, cut: Callable[..., WidePlan], tile: Wide) -> tuple[WidePlan, Tensor]:
+    """Cuts a problem for a kernel that does all output capsules at once, and makes room for its sums."""
+    (batch, caps_in, dim_in), (caps_out, _, dim_out, _) = u.shape, weight.shape
+    plan = cut(batch, caps_in, caps_out, dim_out, dim_in, tile)
+    return plan, _empty(u, plan.chunks, batch, caps_out, dim_out)
+
+
 def _even_sums(u: Tensor, weight: Tensor, over_outputs: bool) -> Tensor:
     """Gives votes weighted alike, summed over chunks of input capsules."""
-    (batch, caps_in, dim_in), (caps_out, _, dim_out, _) = u.shape, weight.shape
-    plan = even_plan(batch, caps_in, caps_out, dim_out, dim_in, EVEN)
-    part = _empty(u, plan.chunks, batch, caps_out, dim_out)
-    launch(
-        vote_kernels.even_sums, plan.grid, u, weight, part, batch, caps_in, share(u, weight, over_outputs),
-        **plan.constants, **_precision(u),
-    )  # fmt: skip
+    plan, part = _wide(u, weight, even_plan, EVEN)
+    given = (u, weight, part, *u.shape[:2], share(u, weight, over_outputs))
+    launch(vote_kernels.even_sums, plan.grid, *given, **plan.constants, **_precision(u))
     return part
 
 
 def _vote_sums(u: Tensor, weight: Tensor, v: Tensor) -> Tensor:
     """Gives votes weighted by the softmax over outputs of their agreement with v, summed over chunks."""
-    (batch, caps_in, dim_in), (caps_out, _, dim_out, _) = u.shape, weight.shape
-    plan = votes_plan(batch, caps_in, caps_out, dim_out, dim_in, VOTES)
-    part = _empty(u, plan.chunks, batch, caps_out, dim_out)
-    launch(
-        vote_kernels.round_of_votes, plan.grid, u, weight, v, part, batch, caps_in,
-        **plan.constants, **_precision(u),
-    )  # fmt: skip
+    plan, part = _wide(u, weight, votes_plan, VOTES)
+    given = (u, weight, v, part, *u.shape[:2])
+    launch(vote_kernels.round_of_votes, plan.grid, *given, **plan.constants, **_precision(u))
     return part
 
 
