@@ -148,6 +148,11 @@ def test_votes_that_fit_into_registers_are_held_and_no_logits_kept(
         assert ((20, caps_out, 7) in shapes) != quick
 
 
+@pytest.mark.parametrize(("dim_in", "fit"), [(32, True), (33, False), (128, False)])
+def test_wide_input_capsules_leave_no_room_for_their_matrices(dim_in: int, fit: bool) -> None:
+    assert fits(torch.empty(10, 1, 16, dim_in)) == fit
+
+
 @pytest.mark.skipif(DEVICE == "cpu", reason="Triton's interpreter multiplies no bfloat16")
 @pytest.mark.parametrize("over", ["outputs", "inputs"])
 def test_half_precision_adds_up_in_float32(over: Over) -> None:

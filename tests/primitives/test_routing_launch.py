@@ -75,6 +75,29 @@ def test_the_second_launch_is_ready_and_has_the_constants_in_the_kernels_order(
     ]
 
 
+def test_a_kernel_too_large_for_the_gpu_is_launched_with_fewer_stages_and_known_so(
+    calls: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routing_launch, "KNOWN", False)
+
+    class Large(Kernel):
+        def __getitem__(self, grid: tuple[int, int, int]) -> Any:
+            def run(*args: Any, **constants: Any) -> Any:
+                if constants.get("num_stages") != 1:
+                    raise routing_launch.kernels.triton.OutOfResources(200, 100, "shared memory")
+                return Kernel.__getitem__(self, grid)(*args, **constants)
+
+            return run
+
+    kernel = Large(calls, False)
+    for _ in range(2):
+        launch(kernel, (1, 1, 1), on_gpu(), 7, SIZE=16, FLAG=True, num_stages=3)
+    assert [(call[0], call[3]) for call in calls] == [
+        ("looked", {"SIZE": 16, "FLAG": True, "num_stages": 1}),
+        ("ready", {}),
+    ]
+
+
 def test_other_constants_warps_types_and_addresses_are_looked_at(calls: list[tuple[Any, ...]]) -> None:
     kernel = Kernel(calls, False)
     launch(kernel, (1, 1, 1), on_gpu(), 1, SIZE=16, FLAG=True)

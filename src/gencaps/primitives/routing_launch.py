@@ -43,17 +43,25 @@ def launch(kernel: Any, grid: tuple[int, int, int], *args: Any, **constants: Any
     device = tensors[0].get_device()  # -1 on a CPU
     elsewhere = device < 0 or device != torch.cuda.current_device() or torch.version.hip is not None
     if elsewhere or any(tensor.data_ptr() % ALIGNED for tensor in tensors):
-        kernel[grid](*args, **constants)
+        _looked_at(kernel, grid, *args, **constants)
         return
     key = (kernel, device, *(tensor.dtype for tensor in tensors), *constants.values())
     known = _compiled.get(key)
     if known is None:
-        ready = kernel[grid](*args, **constants)
+        ready = _looked_at(kernel, grid, *args, **constants)
         if ready is not None:  # Triton's interpreter compiles nothing
             _compiled[key] = ready, [constants[name] for name in kernel.arg_names[len(args) :]]
         return
     ready, rest = known
     _run(ready, grid, device, *args, *rest)
+
+
+def _looked_at(kernel: Any, grid: tuple[int, int, int], *args: Any, **constants: Any) -> Any:
+    """Launches a kernel by Triton; with one step of its loop at a time where the GPU has too little shared memory."""
+    try:
+        return kernel[grid](*args, **constants)
+    except kernels.triton.OutOfResources:
+        return kernel[grid](*args, **{**constants, "num_stages": 1})
 
 
 def _run(ready: Any, grid: tuple[int, int, int], device: int, *args: Any) -> None:

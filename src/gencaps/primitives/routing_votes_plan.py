@@ -29,6 +29,8 @@ class Wide(NamedTuple):
 EVEN = Wide(128, 64, 64, 264, 8, 3)
 VOTES = Wide(64, 1, 256, 264, 4, 3)
 """One input capsule at a time; no more outputs, since a program holds their votes, V and the sums in registers."""
+WIDEST = 32
+"""Numbers of an input capsule at most: its matrices for all output capsules lie in shared memory, several at a time."""
 
 
 class WidePlan(NamedTuple):
@@ -52,8 +54,9 @@ def in_two(caps_out: int) -> tuple[int, int]:
 
 
 def fits(weight: Tensor) -> bool:
-    """Tells whether a program can hold the votes of one input capsule for all output capsules."""
-    return sum(in_two(int(weight.shape[0]))) * max(LEAST, padded(int(weight.shape[2]))) <= VOTES.outputs
+    """Tells whether a program can hold the votes of one input capsule for all output capsules, and its matrices."""
+    caps_out, _, dim_out, dim_in = map(int, weight.shape)
+    return sum(in_two(caps_out)) * max(LEAST, padded(dim_out)) <= VOTES.outputs and dim_in <= WIDEST
 
 
 @lru_cache(512)

@@ -132,7 +132,7 @@ def test_the_variance_of_a_pose_turns_with_it() -> None:
 def test_the_likeliest_side_of_each_picture_is_kept() -> None:
     """Two looks, of two sides and of one, at three pictures; a capsule's number says which side it is of."""
     sides = all_turns(3, torch.zeros(()))
-    heights = torch.tensor([[5.0, 1.0, 2.0], [4.0, 3.0, 2.0], [0.0, 9.0, 2.0]])
+    heights = torch.tensor([[5.0, 1.0, 2.0], [torch.nan, 3.0, 2.0], [0.0, 9.0, 2.0]])
     number = torch.arange(3.0)[:, None].expand(3, 3)
     looks = [
         Look((Layer(number[some, :, None], torch.zeros(n, 3, 1, 2, 3), torch.zeros(n, 3, 1, 2, 3)),), heights[some])

@@ -62,8 +62,8 @@ class Look(NamedTuple):
 
 
 def likeliest(looks: Sequence[Look], sides: Float[Tensor, "sides 2 3"]) -> Encoded:
-    """Keeps what each picture is like from its likeliest side; of equal ones the first."""
-    best = torch.cat([look.height for look in looks]).argmax(0)
+    """Keeps what each picture is like from its likeliest side; of equal ones the first, and none that is no number."""
+    best = torch.cat([look.height for look in looks]).nan_to_num(-torch.inf).argmax(0)
     row = torch.arange(len(best), device=best.device)
 
     def kept(*parts: Tensor) -> Tensor:

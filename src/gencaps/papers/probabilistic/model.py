@@ -155,7 +155,7 @@ class ProbabilisticCapsules(Telling):
         if stage != "objects" or config.start != "pictures":
             return
         if config.turn_in_training:
-            x = turned(x, self.encode(x).turn)
+            x = turned(x, self.encode(x).turn)  # ``side`` is compiled for the steps; this is done once
         pose = self.infer(x, None, True, False).drawn[1].pose
         # where pictures are fewer than objects, some stand for two
         seen = pose[torch.arange(config.capsules[0], device=x.device) % len(pose)]

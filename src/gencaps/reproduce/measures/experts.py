@@ -72,8 +72,11 @@ def _negatives(subject: Subject, domain: str) -> Measured:
         "real_percent": 100 * negatives(pixels(splits.test.x), usual),
         "nearest_percent": 100 * negatives_by_nearest(made, known),
     }
-    rule = f"a negative is a sample whose mean intensity is nearer to {1 - usual:.2f} than to {usual:.2f}"
-    return Measured(values, (rule,))
+    rules = (
+        f"mean intensity rule: a negative's is nearer to {1 - usual:.2f} than to {usual:.2f}",
+        "nearest picture rule: a negative is nearer to a real picture with dark and light swapped",
+    )
+    return Measured(values, rules)
 
 
 def negatives_full(subject: Subject) -> Measured:

@@ -36,7 +36,7 @@ def probe(subject: Subject) -> Measured:
 
 
 def probe_alike(subject: Subject) -> Measured:
-    """Probes the same on test pictures that are turned as the training ones were, and no others."""
+    """Probes all latent variables on test pictures that are turned as the training ones were, and no others."""
     return probe_on(subject, {"": slice(None)}, _as_trained(subject))
 
 
@@ -46,7 +46,7 @@ def probe_scene(subject: Subject) -> Measured:
 
 
 def probe_scene_alike(subject: Subject) -> Measured:
-    """Probes the same on test pictures that are turned as the training ones were, and no others."""
+    """Probes t0, and t0 with A0, on test pictures that are turned as the training ones were, and no others."""
     return probe_on(subject, _of_scene(subject), _as_trained(subject))
 
 
