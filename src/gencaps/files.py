@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from gencaps.errors import GencapsError
@@ -26,6 +28,20 @@ def write_atomically(path: Path, content: bytes | str) -> None:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)  # nothing is left of it where it was renamed
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Waits until no other process works on a file or folder as it does here; where there are no locks, goes on."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f".{path.name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the system lets go where the process ends, however it does
+        yield
 
 
 def remedy(error: OSError) -> str:

@@ -53,19 +53,23 @@ def test_a_run_of_several_processes_trains_then_measures_single_seeds_then_write
     monkeypatch.setenv("GENCAPS_COMMIT", "abc")
     monkeypatch.setattr(jobs, "do_all", lambda some, *_: done.extend(" ".join(one.words(_[0])) for one in some))
     monkeypatch.setattr("gencaps.reproduce.run.run_claims", lambda *_, **__: iter(done.append("measured") or ()))
-    words = ["reproduce", "run", "product_of_experts.minutes.digits", "--seeds", "2", "--results", str(tmp_path)]
+    monkeypatch.setattr("gencaps.reproduce.run.refuse", lambda *_: None)  # MNIST need not be here
+    of_time, other = "product_of_experts.minutes.digits", "product_of_experts.reconstruction.mnist"
+    words = ["reproduce", "run", of_time, other, "--seeds", "2", "--results", str(tmp_path)]
     assert main([*words, "--jobs", "2"]) == 0
-    of_seed = [f"run product_of_experts.minutes.digits --only-seed {seed} --results {tmp_path}" for seed in range(2)]
-    assert done == [*(f"train --only product-of-experts-digits:{seed}" for seed in range(2)), *of_seed, "measured"]
+    of_seed = [f"run {other} --only-seed {seed} --results {tmp_path}" for seed in range(2)]
+    assert done == [*(f"train --only product-of-experts-mnist:{seed}" for seed in range(2)), *of_seed, "measured"]
 
 
 def test_one_seed_is_measured_and_nothing_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[tuple[str, int]] = []
     monkeypatch.setattr("gencaps.reproduce.run.measure_seed", lambda claim, seed, *_: asked.append((claim.id, seed)))
-    words = ["reproduce", "run", "product_of_experts.minutes.digits", "--results", str(tmp_path / "results")]
+    monkeypatch.setenv("GENCAPS_COMMIT", "abc")
+    results = tmp_path / "results"
+    words = ["reproduce", "run", "product_of_experts.minutes.digits", "--results", str(results)]
     assert main([*words, "--only-seed", "4"]) == 0
     assert asked == [("product_of_experts.minutes.digits", 4)]
-    assert not (tmp_path / "results").exists()
+    assert not list(results.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -74,7 +78,10 @@ def test_one_seed_is_measured_and_nothing_written(monkeypatch: pytest.MonkeyPatc
         (["--jobs", "0"], "--jobs is 0"),
         (["--only-seed", "-1"], "--only-seed is -1"),
         (["--smoke", "--jobs", "2"], "--smoke keeps nothing"),
-        (["--jobs", "2"], "commit what you changed first"),
+        (["--jobs", "2"], "commit first"),
+        (["--only-seed", "0"], "commit first"),
+        (["--only-seed", "0", "--jobs", "2"], "neither --jobs nor --seeds"),
+        (["probabilistic.refine.slowdown", "--only-seed", "0"], "nothing to run"),
     ],
 )
 def test_a_run_refuses_what_it_cannot_keep(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from gencaps.reproduce.kept import Kept, keep, recall
+from gencaps.reproduce.kept import Kept, keep, recall, spelled
 from gencaps.reproduce.subject import Measured
 
 HERE = {"gencaps": "1", "device": "CPU, 1 threads", "torch": "2", "commit": "abc", "date": "today"}
@@ -26,7 +25,7 @@ def folders(tmp_path: Path) -> list[Path]:
 
 def test_what_was_kept_is_recalled(folders: Sequence[Path]) -> None:
     assert recall(folders, "probe", HERE) is None
-    keep(KEPT, folders, "probe", HERE)
+    keep(spelled(KEPT, folders, HERE), folders, "probe")
     assert recall(folders, "probe", {**HERE, "date": "tomorrow"}) == KEPT
     assert recall(folders, "bound", HERE) is None
     assert recall(folders[:1], "probe", HERE) is None  # beside another run it is another measurement
@@ -34,22 +33,22 @@ def test_what_was_kept_is_recalled(folders: Sequence[Path]) -> None:
 
 @pytest.mark.parametrize("name", ["gencaps", "device", "torch", "commit"])
 def test_another_machine_or_code_measures_anew(folders: Sequence[Path], name: str) -> None:
-    keep(KEPT, folders, "probe", HERE)
+    keep(spelled(KEPT, folders, HERE), folders, "probe")
     assert recall(folders, "probe", {**HERE, name: "other"}) is None
 
 
-def test_code_that_is_not_committed_measures_anew(folders: Sequence[Path]) -> None:
-    dirty = {**HERE, "commit": "abc-dirty"}
-    keep(KEPT, folders, "probe", dirty)
-    assert recall(folders, "probe", dirty) is None
+@pytest.mark.parametrize("commit", ["abc-dirty", "unknown"])
+def test_code_that_is_not_committed_measures_anew(folders: Sequence[Path], commit: str) -> None:
+    unknown = {**HERE, "commit": commit}
+    keep(spelled(KEPT, folders, unknown), folders, "probe")
+    assert recall(folders, "probe", unknown) is None
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_weights_made_since_or_gone_are_measured_anew(folders: Sequence[Path], which: int) -> None:
-    keep(KEPT, folders, "probe", HERE)
+def test_other_weights_or_none_are_measured_anew(folders: Sequence[Path], which: int) -> None:
+    keep(spelled(KEPT, folders, HERE), folders, "probe")
     weights = folders[which] / "model.safetensors"
-    later_s = weights.stat().st_mtime + 60
-    os.utime(weights, (later_s, later_s))
+    weights.write_bytes(b"other")
     assert recall(folders, "probe", HERE) is None
     weights.unlink()
     assert recall(folders, "probe", HERE) is None

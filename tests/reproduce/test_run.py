@@ -140,7 +140,7 @@ def test_claims_of_the_same_models_share_a_measurement(done: Done) -> None:
     # two seeds for the three of one measure and for the time, one for the figures
     assert sorted(done.trained) == sorted([("tiny", 0), ("tiny", 1)] * 2 + [("tiny", 0)])
     assert len([line for line in done.said if not line.startswith("measuring")]) == 5
-    assert sorted(path.name for path in (done.bench.runs / "tiny").iterdir()) == ["seed-0", "seed-1"]
+    assert sorted(path.name for path in (done.bench.runs / "tiny").glob("[!.]*")) == ["seed-0", "seed-1"]
 
 
 def test_verdicts_are_those_of_the_claims(done: Done) -> None:

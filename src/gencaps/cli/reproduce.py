@@ -160,16 +160,39 @@ def _refuse_jobs(jobs: int) -> None:
 
 def _beforehand(claims: Any, bench: Any, options: argparse.Namespace, say: Callable[[str], None]) -> None:
     """Trains, then measures, single seeds in processes of their own; what fails there is done again here."""
-    from gencaps.engine.run import environment
     from gencaps.reproduce.jobs import do_all, jobs_of, measurings_of
-    from gencaps.reproduce.run import refuse
+    from gencaps.reproduce.measures import TIMED
+    from gencaps.reproduce.run import refuse_all
 
+    refuse_all(claims, bench, options.seeds)
+    _refuse_unknown_code(bench, "--jobs")
+    others = [claim for claim in claims if claim.measure_name not in TIMED]
+    if len(others) < len(claims):
+        say(f"{len(claims) - len(others)} claims are of time: theirs is left to a process that is alone")
+    do_all(jobs_of(others, bench.book, options.seeds), bench, options.jobs, say)
+    do_all(measurings_of(others, bench.book, options.seeds), bench, options.jobs, say)
+
+
+def _one_seed(claims: Any, bench: Any, seed: int, say: Callable[[str], None]) -> None:
+    """Measures one seed of each claim and keeps it."""
+    from gencaps.reproduce.run import measure_seed, refuse_all
+
+    refuse_all(claims, bench)
     for claim in claims:
-        refuse(claim, bench)
-    if environment(bench.device)["commit"].endswith("-dirty"):
-        raise GencapsError("--jobs keeps what single seeds measure, by the commit: commit what you changed first")
-    do_all(jobs_of(claims, bench.book, options.seeds), bench, options.jobs, say)
-    do_all(measurings_of(claims, bench.book, options.seeds), bench, options.jobs, say)
+        if claim.kind != "value":
+            raise GencapsError(f"'{claim.id}' is a picture, of which nothing is kept: run it without --only-seed")
+    _refuse_unknown_code(bench, "--only-seed")
+    for claim in claims:
+        measure_seed(claim, seed, bench, say)
+
+
+def _refuse_unknown_code(bench: Any, option: str) -> None:
+    from gencaps.engine.devices import choose_device
+    from gencaps.engine.run import environment
+    from gencaps.reproduce.kept import known
+
+    if not known(environment(choose_device(bench.device))):
+        raise GencapsError(f"{option} keeps what a seed measures by the commit, which must be known: commit first")
 
 
 def run_run(options: argparse.Namespace) -> int:
@@ -180,11 +203,13 @@ def run_run(options: argparse.Namespace) -> int:
         raise GencapsError("--smoke keeps nothing: it goes with neither --jobs nor --only-seed")
     if options.only_seed is not None and options.only_seed < 0:
         raise GencapsError(f"--only-seed is {options.only_seed}; seeds begin at 0")
+    if options.only_seed is not None and (options.jobs > 1 or options.seeds is not None):
+        raise GencapsError("--only-seed measures one seed: it goes with neither --jobs nor --seeds")
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     import tempfile
 
     from gencaps.engine.interrupt import Interrupted
-    from gencaps.reproduce.run import RUNS, Bench, measure_seed, run_claims
+    from gencaps.reproduce.run import RUNS, Bench, run_claims
     from gencaps.reproduce.table import bar, number, ours, write_page
 
     known, claims, folder = _chosen(options)
@@ -204,8 +229,7 @@ def run_run(options: argparse.Namespace) -> int:
         wrote = False
         try:
             if options.only_seed is not None:
-                for claim in claims:
-                    measure_seed(claim, options.only_seed, bench, say)
+                _one_seed(claims, bench, options.only_seed, say)
                 return 0
             if options.jobs > 1:
                 _beforehand(claims, bench, options, say)

@@ -55,7 +55,8 @@ class Measuring(NamedTuple):
 
     def log(self, bench: Bench) -> Path:
         """Names its log."""
-        return bench.runs / self.claim.runs[0] / f"seed-{self.seed}-{self.claim.measure_name}.log"
+        first, *others = self.claim.runs
+        return bench.runs / first / f"seed-{self.seed}-{'-'.join([self.claim.measure_name, *others])}.log"
 
     def __str__(self) -> str:
         return f"{' and '.join(self.claim.runs)}, seed {self.seed}, {self.claim.measure_name}"

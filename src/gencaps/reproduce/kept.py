@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,25 +22,37 @@ class Kept(NamedTuple):
     seconds: float
 
 
-def keep(kept: Kept, folders: Sequence[Path], measure: str, here: dict[str, Any]) -> None:
-    """Writes down a measurement of the models in folders."""
+def known(here: dict[str, Any]) -> bool:
+    """Tells whether it is known which code measures here: what is not committed may be other code the next time."""
+    return not here["commit"].endswith("-dirty") and here["commit"] != "unknown"
+
+
+def spelled(kept: Kept, folders: Sequence[Path], here: dict[str, Any]) -> str:
+    """Spells a measurement of the models in folders, with all that it depends on."""
+    made = {**kept.measured._asdict(), "seconds": kept.seconds, "weights": _weights(folders)}
+    return json.dumps({**made, **{name: here[name] for name in SAME}}, indent=2) + "\n"
+
+
+def keep(text: str, folders: Sequence[Path], measure: str) -> None:
+    """Writes a measurement down."""
     path = _path(folders, measure)
     path.parent.mkdir(exist_ok=True)
-    made = {**kept.measured._asdict(), "seconds": kept.seconds, **{name: here[name] for name in SAME}}
-    write_atomically(path, json.dumps(made, indent=2) + "\n")
+    write_atomically(path, text)
 
 
 def recall(folders: Sequence[Path], measure: str, here: dict[str, Any]) -> Kept | None:
-    """Gives what was measured before by the same code on the same kind of machine, unless a model was made since."""
+    """Gives what was measured before of the same weights, by the same code, on the same kind of machine."""
     path = _path(folders, measure)
-    if here["commit"].endswith("-dirty") or not path.exists():
+    if not known(here) or not path.exists() or not all((folder / "model.safetensors").exists() for folder in folders):
         return None
     found = json.loads(path.read_text())
-    weights = [folder / "model.safetensors" for folder in folders]
-    made_since = any(not one.exists() or one.stat().st_mtime > path.stat().st_mtime for one in weights)
-    if made_since or any(found[name] != here[name] for name in SAME):
+    if found["weights"] != _weights(folders) or any(found[name] != here[name] for name in SAME):
         return None
     return Kept(Measured(found["values"], tuple(found["notes"])), found["seconds"])
+
+
+def _weights(folders: Sequence[Path]) -> list[str]:
+    return [hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest() for folder in folders]
 
 
 def _path(folders: Sequence[Path], measure: str) -> Path:

@@ -20,7 +20,7 @@ from gencaps.figures import save_picture
 from gencaps.reproduce.claims import Book, Claim, TrainingRun
 from gencaps.reproduce.hand import lacking
 from gencaps.reproduce.judge import Judge, get_judge, judge_path, judge_recipe
-from gencaps.reproduce.kept import Kept, keep, recall
+from gencaps.reproduce.kept import Kept, keep, recall, spelled
 from gencaps.reproduce.measures import FIGURES, MEASURES
 from gencaps.reproduce.results import path_of, picture_of, read_result, renew, rival_mean, row, write_result
 from gencaps.reproduce.subject import Measured, Subject
@@ -79,14 +79,19 @@ def run_claims(
     claims: Sequence[Claim], bench: Bench, *, seeds: int | None = None, say: Callable[[str], None] = print
 ) -> Iterator[Outcome]:
     """Measures claims; those of the same models and the same measure share one measurement."""
-    choose_device(bench.device)  # refused before anything is said or done
+    refuse_all(claims, bench, seeds)
+    for group in grouped(claims):
+        yield from _run_group(group, bench, seeds, say)
+
+
+def refuse_all(claims: Sequence[Claim], bench: Bench, seeds: int | None = None) -> None:
+    """Refuses what cannot be run here or written there, before anything is said or done."""
+    choose_device(bench.device)
     for claim in claims:
         refuse(claim, bench)
         _refuse_loss(claim, bench, seeds)
     if not bench.smoke:
         _refuse_folder(bench.results)
-    for group in grouped(claims):
-        yield from _run_group(group, bench, seeds, say)
 
 
 def refuse(claim: Claim, bench: Bench) -> None:
@@ -186,8 +191,9 @@ def measure_seed(claim: Claim, seed: int, bench: Bench, say: Callable[[str], Non
     say(f"measuring {claim.measure_name}")
     started_s = time.perf_counter()
     kept = Kept(MEASURES[claim.measure_name](subject), time.perf_counter() - started_s)
+    text = spelled(kept, folders, here)  # in a smoke run too: what cannot be spelled is found before hours are spent
     if not bench.smoke:
-        keep(kept, folders, claim.measure_name, here)
+        keep(text, folders, claim.measure_name)
     return kept
 
 

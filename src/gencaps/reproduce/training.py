@@ -16,7 +16,7 @@ from gencaps.engine.recipe import Recipe, make_recipe
 from gencaps.engine.run import Run
 from gencaps.engine.train import Trained, load_splits, resume, start
 from gencaps.errors import GencapsError
-from gencaps.files import write_atomically
+from gencaps.files import alone, write_atomically
 from gencaps.reproduce.claims import TrainingRun
 
 SMOKE_EPOCHS, SMOKE_FACES = 1, 60
@@ -54,7 +54,12 @@ def recipe_of(run: TrainingRun, seed: int, *, smoke: bool = False) -> Recipe:
 
 
 def ensure_trained(recipe: Recipe, path: Path, *, device: str = "auto", quiet: bool = False) -> Trained:
-    """Gives the finished run in a folder: trained now, resumed, or found there."""
+    """Gives the finished run in a folder: trained now, resumed, or found there; by one process at a time."""
+    with alone(path):
+        return _ensure_trained(recipe, path, device, quiet)
+
+
+def _ensure_trained(recipe: Recipe, path: Path, device: str, quiet: bool) -> Trained:
     if not (path / "config.yaml").exists():
         trained = start(recipe, path, device=device, quiet=quiet)
     else:

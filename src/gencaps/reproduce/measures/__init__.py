@@ -42,6 +42,7 @@ MEASURES: dict[str, Callable[[Subject], Measured]] = {
     "probe_scene": probes.probe_scene,
     "probe_scene_alike": probes.probe_scene_alike,
     "refine": scenes.refine,
+    "refining": scenes.refining,
     "bound": scenes.bound,
     "specialisation": scenes.specialisation,
     "parameters": scenes.parameters,
@@ -53,6 +54,8 @@ MEASURES: dict[str, Callable[[Subject], Measured]] = {
     "step_cost": cost.step_cost,
     "routing": routing.routing,
 }
+TIMED = ("refining", "step_cost", "routing", "training")
+"""Measures of time: their processes are to have the machine for themselves."""
 FIGURES: dict[str, Callable[[Subject], Image.Image]] = {
     "reconstructions_and_samples": figures.reconstructions_and_samples,
     "interpolation": figures.interpolation,
