@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -23,6 +24,8 @@ from gencaps.metrics.classification import accuracy
 from gencaps.metrics.neighbors import nearest
 from gencaps.metrics.spreading import predict_labels, spread_labels
 from gencaps.model import CapsuleModel, Labelling, Losses, PictureInfo, Pictures, Step
+from gencaps.papers.probabilistic.capsules import Layer
+from gencaps.papers.probabilistic.config import ProbabilisticConfig
 from gencaps.primitives.noise import Noise
 from gencaps.reproduce import subject as subject_module
 from gencaps.reproduce.judge import Judge, as_judge
@@ -209,6 +212,27 @@ def test_a_probe_of_a_model_of_turned_pictures_sees_turned_ones(digits: Splits) 
     assert b["rotated-0"] < a["rotated-0"]
     for one, column, seen in ((upright, "rotated-0", a), (turned, "rotated-180", b)):
         assert probes.probe_alike(one).values == {"test": seen[column]}
+
+
+class Sides(Stub):
+    """A scene whose objects are the pixels where it looks from several sides, and nothing where from one."""
+
+    def __init__(self, images: ImageSet) -> None:
+        super().__init__(images)
+        self.config = ProbabilisticConfig(capsules=(64, 2), turns=3)
+
+    def encode(self, x: Pictures) -> Any:
+        seen = x.flatten(1) * (self.config.turns > 1)
+        zeros = torch.zeros(len(x), 64, 2, 3)
+        return SimpleNamespace(objects=Layer(seen, zeros, zeros))
+
+
+def test_a_scene_is_read_from_one_side_where_that_is_asked_and_from_all_after(digits: Splits) -> None:
+    subject = look(Sides(digits.test), digits)
+    one, all_sides = probes.probe_scene_one_side(subject).values, probes.probe_scene(subject).values
+    assert one["t0-rotated-0"] < 0.2
+    assert all_sides["t0-rotated-0"] > 0.9
+    assert all_sides["t0-rotated-0"] == probes.probe_scene_alike(subject).values["t0-test"]
 
 
 def among(points: Tensor, new: Tensor) -> spreading.Unlabelled:

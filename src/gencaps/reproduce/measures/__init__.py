@@ -41,6 +41,7 @@ MEASURES: dict[str, Callable[[Subject], Measured]] = {
     "reconstruction": experts.reconstruction,
     "probe_scene": probes.probe_scene,
     "probe_scene_alike": probes.probe_scene_alike,
+    "probe_scene_one_side": probes.probe_scene_one_side,
     "refine": scenes.refine,
     "refining": scenes.refining,
     "bound": scenes.bound,

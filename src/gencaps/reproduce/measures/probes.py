@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -43,6 +44,16 @@ def probe_alike(subject: Subject) -> Measured:
 def probe_scene(subject: Subject) -> Measured:
     """Probes t0, and t0 with A0, of the same codes."""
     return probe_on(subject, _of_scene(subject), SWEEP)
+
+
+def probe_scene_one_side(subject: Subject) -> Measured:
+    """Probes t0, and t0 with A0, where pictures are read as they are given, from one side: what turns bring."""
+    model = subject.model
+    whole, model.config = model.config, replace(model.config, turns=1)
+    try:
+        return probe_scene(subject)
+    finally:
+        model.config = whole
 
 
 def probe_scene_alike(subject: Subject) -> Measured:
