@@ -177,7 +177,7 @@ def test_a_judge_is_trained_once_and_then_found(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, place: Path
 ) -> None:
     first = ask(capsys, "judge", "digits", "--device", "cpu").splitlines()
-    folders = list((tmp_path / "cache" / "judges").iterdir())
+    folders = list((tmp_path / "cache" / "judges").glob("[!.]*"))
     assert len(folders) == 1
     assert first[-1] == f"judge:  {folders[0]}"
     assert any(line.startswith("the judge reads ") and "digits test pictures right" in line for line in first)
