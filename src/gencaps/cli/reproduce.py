@@ -148,14 +148,9 @@ def _able(claims: Any, bench: Any, say: Callable[[str], None]) -> Any:
     return able
 
 
-def _refuse_seeds(seeds: int | None) -> None:
-    if seeds is not None and not 1 <= seeds <= 1000:
-        raise GencapsError(f"--seeds is {seeds}; it must be from 1 to 1000")
-
-
-def _refuse_jobs(jobs: int) -> None:
-    if not 1 <= jobs <= 1000:
-        raise GencapsError(f"--jobs is {jobs}; it must be from 1 to 1000")
+def _refuse_count(option: str, count: int | None) -> None:
+    if count is not None and not 1 <= count <= 1000:
+        raise GencapsError(f"{option} is {count}; it must be from 1 to 1000")
 
 
 def _beforehand(claims: Any, bench: Any, options: argparse.Namespace, say: Callable[[str], None]) -> None:
@@ -197,8 +192,8 @@ def _refuse_unknown_code(bench: Any, option: str) -> None:
 
 def run_run(options: argparse.Namespace) -> int:
     """Measures claims and writes what came out."""
-    _refuse_seeds(options.seeds)
-    _refuse_jobs(options.jobs)
+    _refuse_count("--seeds", options.seeds)
+    _refuse_count("--jobs", options.jobs)
     if options.smoke and (options.jobs > 1 or options.only_seed is not None):
         raise GencapsError("--smoke keeps nothing: it goes with neither --jobs nor --only-seed")
     if options.only_seed is not None and options.only_seed < 0:
@@ -261,8 +256,8 @@ def run_train(options: argparse.Namespace) -> int:
 
     if not options.claims and options.only is None:
         raise GencapsError("which claims? gencaps reproduce train CLAIM ...; gencaps reproduce list names them")
-    _refuse_jobs(options.jobs)
-    _refuse_seeds(options.seeds)
+    _refuse_count("--jobs", options.jobs)
+    _refuse_count("--seeds", options.seeds)
     known, claims, folder = _chosen(options)
     bench = Bench(known, options.runs or RUNS, folder, device=options.device)
     if options.only is not None:
