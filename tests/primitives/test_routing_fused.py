@@ -83,12 +83,12 @@ def test_sizes_beyond_one_tile(agreement: Agreement, over: Over, gradient: Gradi
 def test_several_tiles_in_a_chunk_and_outputs_without_a_pair(
     agreement: Agreement, over: Over, gradient: Gradient, caps_out: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gencaps.primitives import routing_fused
+    from gencaps.primitives import routing_rounds
 
     for name in ("SUMS", "LOGITS"):
-        monkeypatch.setattr(routing_fused, name, getattr(routing_fused, name)._replace(programs=2 * caps_out))
+        monkeypatch.setattr(routing_rounds, name, getattr(routing_rounds, name)._replace(programs=2 * caps_out))
     u, weight, g = problem(20, 70, caps_out, 5, 8)
-    assert routing_plan.Plan.of(u, weight, routing_fused.SUMS).tiles > 1
+    assert routing_plan.Plan.of(u, weight, routing_rounds.SUMS).tiles > 1
     found, wanted = both(u, weight, g, 3, agreement, over, gradient)
     assert max(map(apart, found, wanted)) < 1e-5
 
@@ -118,11 +118,11 @@ def test_all_output_capsules_at_once_at_any_sizes(
     sizes: tuple[int, int, int, int, int], over: Over, iterations: int, programs: int, seed: int
 ) -> None:
     """Few and many chunks of input capsules, blocks of pictures and of output capsules, the last ones not full."""
-    from gencaps.primitives import routing_fused
+    from gencaps.primitives import routing_rounds
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(routing_fused, "EVEN", Wide(16, 16, 32, programs, 4, 2))
-        patch.setattr(routing_fused, "VOTES", routing_fused.VOTES._replace(pictures=16, programs=programs))
+        patch.setattr(routing_rounds, "EVEN", Wide(16, 16, 32, programs, 4, 2))
+        patch.setattr(routing_rounds, "VOTES", routing_rounds.VOTES._replace(pictures=16, programs=programs))
         agree(*both(*problem(*sizes, seed), iterations, "dot", over, "last"))
 
 
@@ -134,14 +134,14 @@ def test_votes_that_fit_into_registers_are_held_and_no_logits_kept(
     caps_out: int, dim_out: int, fit: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both ways agree with the reference; two blocks of pictures and two chunks, the last ones not full."""
-    from gencaps.primitives import routing_fused
+    from gencaps.primitives import routing_rounds
 
-    monkeypatch.setattr(routing_fused, "VOTES", routing_fused.VOTES._replace(pictures=16, programs=4))
+    monkeypatch.setattr(routing_rounds, "VOTES", routing_rounds.VOTES._replace(pictures=16, programs=4))
     u, weight, g = problem(20, 7, caps_out, dim_out, 2)
     assert fits(weight) == fit
     for quick in {fit, False}:
         kept = []
-        monkeypatch.setattr(routing_fused, "fits", lambda _, quick=quick: quick)
+        monkeypatch.setattr(routing_rounds, "fits", lambda _, quick=quick: quick)
         with torch.autograd.graph.saved_tensors_hooks(lambda x, kept=kept: kept.append(x) or x, lambda x: x):
             agree(*both(u, weight, g, 3, "dot", "outputs", "last"))
         shapes = [tuple(x.shape) for x in kept if x.dtype == torch.float32]  # the reference's are float64
