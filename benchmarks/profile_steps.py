@@ -12,6 +12,7 @@ import argparse
 import json
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from gencaps.engine.train import load_splits
 WARM_UP, TIMED, LOOKED_AT, SHOWN = 12, 100, 10, 8
 
 
-def measure(word: str, overrides: dict[str, dict[str, object]], folder: Path, device: str) -> list[dict[str, Any]]:
+def measure(word: str, overrides: dict[str, dict[str, object]], folder: Path, device: str) -> Iterator[dict[str, Any]]:
     """Times the steps of every stage of a recipe."""
     system, preset, name = word.split("/", 2)
     recipe = make_recipe(system, preset=preset, data=name, overrides=overrides)
@@ -41,7 +42,8 @@ def measure(word: str, overrides: dict[str, dict[str, object]], folder: Path, de
     run = Run.create(folder / word.replace("/", "-"), recipe)
     run.record(recipe=yaml.safe_load(recipe.to_yaml()), split=data.split_record(splits))
     training = Training(run, splits, fabric, resumed=None, log=None, stop=Stop())
-    return [measure_stage(training, place, word) for place in range(len(training.model.stages()))]
+    for place in range(len(training.model.stages())):
+        yield measure_stage(training, place, word)
 
 
 def measure_stage(training: Training, place: int, word: str) -> dict[str, Any]:
@@ -102,14 +104,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options, rest = parser.parse_known_args()
     rows: list[dict[str, Any]] = []
+    device = "cuda" if torch.cuda.is_available() and options.device != "cpu" else "cpu"
     with tempfile.TemporaryDirectory() as folder:
         for word in options.what:
             for row in measure(word, parse_overrides(rest, ("model", "train")), Path(folder), options.device):
                 rows.append(row)
                 print(json.dumps(row), flush=True)
-    if options.out:
-        device = "cuda" if torch.cuda.is_available() and options.device != "cpu" else "cpu"
-        options.out.write_text(json.dumps({**environment(device), "rows": rows}, indent=2) + "\n")
+                if options.out:
+                    told = {**environment(device), "settings": " ".join(rest), "rows": rows}
+                    options.out.write_text(json.dumps(told, indent=2) + "\n")
 
 
 if __name__ == "__main__":
