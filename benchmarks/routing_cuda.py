@@ -42,6 +42,7 @@ class Sizes(NamedTuple):
 
 Way = Callable[[Tensor, Tensor, int], Tensor]
 USUAL, COMPILED, FUSED = "usual (broadcast votes)", "einsum votes, compiled", "gencaps, fused"
+RECORDED = "gencaps, fused, recorded"
 SWEEP = {
     "batch": (32, 128, 512, 2048),
     "caps_in": (288, 1152, 4608),
@@ -150,6 +151,15 @@ def least_ms(sizes: Sizes, rate: dict[str, float]) -> dict[str, float]:
     return {"traffic": 3 * moved / rate["copy_tb_s"] / 1e9, "products": products / rate["matmul_tflops"] / 1e9}
 
 
+def at_size(sizes: Sizes, chosen: dict[str, Way], rate: dict[str, float]) -> dict[str, Any]:
+    """Measures one size of a sweep: eagerly; ours recorded, too, and how near that is to the least time."""
+    found: dict[str, Any] = measure(sizes, chosen, 5)
+    alone = recorded(sizes, {FUSED: chosen[FUSED]})[FUSED]
+    found[RECORDED] = {"ms": alone, "peak_mib": found[FUSED]["peak_mib"]}
+    found["share_of_rate"] = {of: least / alone for of, least in least_ms(sizes, rate).items()}
+    return found
+
+
 def differences(sizes: Sizes, chosen: dict[str, Way]) -> dict[str, float]:
     """Compares ours with the einsum way in full float32: largest difference over largest value."""
     allowed = torch.backends.cuda.matmul.allow_tf32
@@ -196,7 +206,7 @@ def main() -> None:
     if not options.quick:
         few = {name: chosen[name] for name in (USUAL, "gencaps, plain", FUSED)}
         result["growth"] = {
-            name: {str(value): measure(Sizes(**{name: value}), few, 5) for value in values}
+            name: {str(value): at_size(Sizes(**{name: value}), few, rate) for value in values}
             for name, values in SWEEP.items()
         }
     if options.out:
@@ -206,16 +216,20 @@ def main() -> None:
 
 
 def plot(growth: dict[str, Any], path: Path) -> None:
-    """Draws how time grows with every size."""
+    """Draws how time and memory grow with every size."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(3 * len(growth), 3), layout="constrained")
-    for axes, (name, rows) in zip(figure.subplots(1, len(growth), squeeze=False)[0], growth.items(), strict=True):
-        for way in next(iter(rows.values())):
-            seen = [(int(value), row[way]["ms"]) for value, row in rows.items() if way in row]
-            axes.loglog(*zip(*seen, strict=True), marker="o", label=way)
-        axes.set(xlabel=name, ylabel="ms")
-    figure.axes[-1].legend(fontsize=7)
+    figure = Figure(figsize=(3 * len(growth), 5.5), layout="constrained")
+    ways = (USUAL, "gencaps, plain", FUSED, RECORDED)
+    for column, (name, rows) in zip(figure.subplots(2, len(growth), squeeze=False).T, growth.items(), strict=True):
+        for axes, (key, label) in zip(column, {"ms": "ms", "peak_mib": "MiB"}.items(), strict=True):
+            for way in ways if key == "ms" else ways[:-1]:
+                seen = [(int(value), row[way][key]) for value, row in rows.items() if way in row]
+                axes.loglog(*zip(*seen, strict=True), marker="o", label=way)
+            axes.set_xticks([int(value) for value in rows], list(rows), minor=False)
+            axes.set_xticks([], minor=True)
+            axes.set(xlabel=name, ylabel=label)
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     figure.savefig(path, dpi=110)
 
 
