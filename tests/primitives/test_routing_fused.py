@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from gencaps.primitives import routing_plan
+from gencaps.primitives import routing_backend, routing_plan
 from gencaps.primitives.routing import Agreement, Gradient, Over, route
 from gencaps.primitives.routing_backend import choose
 from gencaps.primitives.routing_reference import route_reference
@@ -211,11 +211,12 @@ def test_operators_obey_torchs_rules() -> None:
         torch.library.opcheck(routed, (u, u, weight, 3, over_outputs, False), test_utils=RULES)
 
 
-def test_what_the_kernels_lack_is_left_to_plain_torch() -> None:
+def test_what_the_kernels_lack_is_left_to_plain_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     u, weight, _ = problem(2, 3, 2, 2, 2)
     assert choose(u, weight, "cosine", "all", "auto") == "plain"
     assert choose(u.double(), weight, "dot", "last", "auto") == "plain"
     assert choose(u, weight, "dot", "last", "auto") == ("fused" if DEVICE == "cuda" else "plain")
+    monkeypatch.setattr(routing_backend, "DEFAULT", "plain")
     assert choose(u, weight, "dot", "last") == "plain"
     assert choose(u, weight, "dot", "last", "plain") == "plain"
     assert choose(u, weight, "dot", "last", "fused") == "fused"

@@ -59,8 +59,8 @@ def compose(a: Float[Tensor, "*#batch 2 3"], b: Float[Tensor, "*#batch 2 3"]) ->
         a: the outer poses.
         b: the inner poses; the two broadcast.
     """
-    linear = a[..., :2]
-    moved = linear @ b
+    # entry by entry, since a library's product of thousands of small matrices is slow and cannot be fused
+    moved = a[..., :1] * b[..., :1, :] + a[..., 1:2] * b[..., 1:, :]
     return torch.cat([moved[..., :2], moved[..., 2:] + a[..., 2:]], -1)
 
 
@@ -84,6 +84,18 @@ def invert(a: Float[Tensor, "*batch 2 3"], least_det: float = 1e-6) -> Float[Ten
     return torch.stack([top, bottom], -2) / det[..., None, None]
 
 
+def middles(pose: Float[Tensor, "batch 2 3"], size: tuple[int, int]) -> Float[Tensor, "batch height width 2"]:
+    """Gives where poses map the middles of a canvas' pixels: ``torch.nn.functional.affine_grid`` without a product.
+
+    Args:
+        pose: from the canvas.
+        size: height and width of the canvas in pixels.
+    """
+    y, x = (torch.arange(1 - n, n, 2, dtype=pose.dtype, device=pose.device) / n for n in size)
+    to_x, to_y, start = pose[:, None, None].unbind(-1)
+    return torch.addcmul(start + to_y * y[:, None, None], to_x, x[:, None])
+
+
 def warp(
     picture: Float[Tensor, "*batch channels height width"],
     pose: Float[Tensor, "*batch 2 3"],
@@ -102,7 +114,7 @@ def warp(
     batch = picture.shape[:-3]
     picture = picture.reshape(-1, *picture.shape[-3:])
     back = invert(pose).reshape(-1, 2, 3)
-    points = functional.affine_grid(back, [back.shape[0], 1, *size], align_corners=False)
+    points = middles(back, size)
     # from 2 on, a point lies outside any picture by a pixel or more; farther ones would overflow as integers
     painted = functional.grid_sample(picture, points.clamp(-3, 3), align_corners=False)
     return painted.reshape(*batch, *painted.shape[1:])
