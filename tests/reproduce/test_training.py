@@ -98,6 +98,16 @@ def test_a_finished_run_is_found_and_not_trained_again(finished: Path, monkeypat
     assert not found.model.training
 
 
+def test_a_finished_run_without_its_checkpoints_is_not_trained_again(
+    finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fit_module, "take_step", None)  # any step would fail
+    assert [path.unlink() for path in finished.glob("*.pt")]
+    weights = (finished / "model.safetensors").read_bytes()
+    trained(judge_recipe("digits", smoke=True), finished)
+    assert (finished / "model.safetensors").read_bytes() == weights
+
+
 def test_a_run_found_is_the_one_that_was_trained(resnet: Trained, finished: Path) -> None:
     found = load_trained(Run.open(finished), "cpu")
     for name, weights in resnet.model.state_dict().items():

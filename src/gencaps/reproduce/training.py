@@ -11,7 +11,7 @@ from gencaps.data.splits import split_record
 from gencaps.engine.checkpoint import load_state
 from gencaps.engine.config import plain
 from gencaps.engine.evaluate import evaluate
-from gencaps.engine.pretrained import from_pretrained
+from gencaps.engine.pretrained import WEIGHTS, from_pretrained
 from gencaps.engine.recipe import Recipe, make_recipe
 from gencaps.engine.run import Run
 from gencaps.engine.train import Trained, load_splits, resume, start
@@ -66,7 +66,8 @@ def _ensure_trained(recipe: Recipe, path: Path, device: str, quiet: bool) -> Tra
         run = Run.open(path)
         _refuse_other(run, recipe)
         state = load_state(path)
-        finished = state is not None and state["position"]["finished"]
+        # checkpoints may be thrown away when a run has ended; its evaluation is written last
+        finished = (path / WEIGHTS).exists() if state is None else state["position"]["finished"]
         if finished and (path / "evaluation.json").exists():
             return load_trained(run, device)
         trained = resume(path, device=device, quiet=quiet)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 import torch
+from torch.distributions import Normal
 
 from gencaps.papers.probabilistic import abilities
 from gencaps.papers.probabilistic.abilities import Look, likeliest
 from gencaps.papers.probabilistic.capsules import Capsules, Layer
 from gencaps.papers.probabilistic.generative import hard
-from gencaps.papers.probabilistic.layer import frames
+from gencaps.papers.probabilistic.layer import frames, log_children
+from gencaps.papers.probabilistic.mixture import odds
 from gencaps.papers.probabilistic.telling import motion_to
 from gencaps.papers.probabilistic.turns import all_turns, turn_back, turned
 from gencaps.primitives.noise import Noise
@@ -199,6 +202,34 @@ def test_refining_one_object_climbs_its_own_bound_and_solves_it_again(turns: int
     assert torch.equal(before.turn, after.turn)
     assert (model.log_joint(x, *after) > model.log_joint(x, *before)).all()
     assert torch.allclose(after.objects.pose, model.vote(after.parts.middle()).pose)
+
+
+def test_refining_one_object_that_a_network_found_climbs_the_pose_of_every_object() -> None:
+    torch.manual_seed(0)
+    model, x = tiny(top="set", objects="one", dummy=1e-6), torch.rand(3, 1, 10, 10)
+    with torch.no_grad():
+        model.scene.family(0).offset[2] += 2.0
+    before, after = model.encode(x), model.refine(x, 200)
+    assert (model.log_joint(x, *after) > model.log_joint(x, *before)).all()
+    first = model.evidence_at(before.layers[1].middle(), before.objects.pose)
+    assert (first.softmax(1)[:, 2] < 1e-20).all()  # an object that looks like nothing that there is
+    parts = after.layers[1].middle()
+    evidence = model.evidence_at(parts, after.objects.pose)
+    assert (evidence - model.evidence_at(parts, before.objects.pose) > 5).all()
+    assert torch.allclose(after.objects.presence_logit, odds(evidence))
+
+
+def test_the_likelihood_of_one_object_that_a_network_found_has_which_one_summed_out() -> None:
+    model, x = tiny(top="set", objects="one"), torch.rand(2, 1, 10, 10)
+    top, low = (layer.middle() for layer in model.encode(x).layers)
+    alone = []
+    for i, pose in enumerate(top.pose.unbind(1)):
+        on = torch.full((2, top.pose.shape[1]), -60.0)
+        on[:, i] = 60.0
+        prior = Normal(0, model.config.pose_scale).log_prob(pose).sum((1, 2))
+        alone.append(prior + log_children(model.scene.pairs(0, Capsules(on, top.pose), low)))
+    wanted = model.scene.log_picture(x, low) + torch.stack(alone).logsumexp(0) - math.log(len(alone))
+    assert torch.allclose(model.log_joint(x, model.encode(x).layers), wanted, atol=1e-3)
 
 
 def test_whose_part_a_template_is_adds_up_to_one_where_one_object_is_solved() -> None:

@@ -16,7 +16,16 @@ from gencaps.papers.probabilistic.config import ProbabilisticConfig
 from gencaps.papers.probabilistic.generative import Scene
 from gencaps.papers.probabilistic.inference import Inferred, Recogniser, draw_from, random_numbers
 from gencaps.papers.probabilistic.layer import log_children
-from gencaps.papers.probabilistic.mixture import PerObject, Voted, odds, tempered, vote
+from gencaps.papers.probabilistic.mixture import (
+    ParentPoses,
+    PerObject,
+    Voted,
+    each_alone,
+    log_pose_prior,
+    odds,
+    tempered,
+    vote,
+)
 from gencaps.papers.probabilistic.refine import climb
 from gencaps.papers.probabilistic.turns import Turns, all_turns, turn_back, turned
 from gencaps.primitives.noise import Noise
@@ -99,6 +108,16 @@ class Abilities(CapsuleModel):
             rounds=config.votes,
         )
 
+    def evidence_at(self, child: Capsules, pose: ParentPoses) -> PerObject:
+        """Gives log p(parts, A_i) of each object alone at its pose. (Smith et al., 2021), Eq. (2) to Eq. (6)."""
+        config = self.config
+        alone = each_alone(child, pose, self.scene.family(0)(), config.temperature, config.off_scale)
+        return alone.log_prob() + log_pose_prior(pose, config.pose_scale)
+
+    def evidence_of(self, child: Capsules, pose: ParentPoses) -> PerObject:
+        """Gives how well each object alone explains the parts: by their votes, or at poses that a network gave."""
+        return self.vote(child).evidence if self.config.top == "votes" else self.evidence_at(child, pose)
+
     def above(self, k: int, child: Capsules) -> Layer:
         """Gives q of layer k given a draw of the one below: by the set transformer, or the objects' by votes."""
         if k > 0 or self.config.top == "set":
@@ -176,7 +195,7 @@ class Abilities(CapsuleModel):
         return Look(tuple(Layer(*map(by_side, layer)) for layer in q), by_side(self.log_joint(many, q, turn)))
 
     def log_joint(self, x: Pictures, q: tuple[Layer, ...], turn: Turns | None = None) -> PerPicture:
-        """Gives log p(X, t, A) at the middle of q; where one object is solved from votes, with it summed out.
+        """Gives log p(X, t, A) at the middle of q; where there is one object, which one being summed out.
 
         A turn of the scene has its own log prior, ``turn_prior (cos(turn) - 1)`` but for a constant.
         """
@@ -184,40 +203,53 @@ class Abilities(CapsuleModel):
         picture = self.scene.log_picture(x, on_canvas(middles[-1], turn))
         if turn is not None:
             picture = picture + self.config.turn_prior * (turn[..., 0, 0] - 1)
-        if not self.solves:
+        if self.config.objects != "one":
             return picture + torch.stack(self.scene.log_layers(middles)).sum(0)
         below = [log_children(self.scene.pairs(k, *middles[k : k + 2])) for k in range(1, len(middles) - 1)]
-        return picture + torch.stack([tempered(self.vote(middles[1]).evidence, 1.0), *below]).sum(0)
+        evidence = self.evidence_of(middles[1], middles[0].pose)
+        return picture + torch.stack([tempered(evidence, 1.0), *below]).sum(0)
 
     def refine(self, x: Pictures, steps: int, rate: float = 0.02, seed: int = 0) -> Encoded:
         """Optimises q of each picture by itself, from the networks' answer on: free-form inference.
 
-        (Smith et al., 2021), Sec. 2.4. The bound is climbed by Adam, at fresh random numbers each step. Where one
-        object is solved from votes, q of the layers below is climbed, and the object solved again.
+        (Smith et al., 2021), Sec. 2.4. The bound is climbed by Adam, at fresh random numbers each step. Where there is
+        one object, which one is summed out of it; each object's pose is solved from votes, or climbed by how well that
+        object alone explains the parts, and its presence is the posterior's.
 
         Args:
             steps: of Adam.
             rate: its first step size, which falls to 0.
             seed: of the random numbers.
         """
-        config, noise, start = self.config, Noise(seed, x.device), self.encode(x)
-        deltas = config.poses == "delta"
-        first = 1 if self.solves else 0
-        nobody = Layer(*(part[:, :0] for part in start.layers[0]))
+        config, noise = self.config, Noise(seed, x.device)
+        with torch.no_grad():
+            start = self.encode(x)
+        deltas, one = config.poses == "delta", config.objects == "one"
         turn = start.turn if config.turns > 1 else None
+        nobody = Layer(*(part[:, :0] for part in start.layers[0]))
 
         def objective(q: tuple[Layer, ...]) -> Float[Tensor, "batch"]:
-            draws = random_numbers(config.capsules, len(x), noise)[first:]
+            draws = random_numbers(config.capsules, len(x), noise)
             drawn = tuple(
                 draw_from(layer, draw, config.temperature, deltas) for layer, draw in zip(q, draws, strict=True)
             )
-            if not self.solves:
+            if not one:
                 return self.bound_at(x, Inferred(q, drawn), deltas, turn).total()
-            whole = Inferred((nobody, *q), (nobody.middle(), *drawn))
-            return self.bound_of_one(x, whole, self.vote(drawn[0]).evidence, deltas, turn).total()
+            whole = Inferred((nobody, *q[1:]), (nobody.middle(), *drawn[1:]))
+            evidence = self.evidence_of(drawn[1], q[0].pose.detach())
+            bound = self.bound_of_one(x, whole, evidence, deltas, turn).total()
+            if self.solves:
+                return bound
+            # a pose has the same best place whatever its object's share, and finds it however small that is
+            own = self.evidence_at(Capsules(*(part.detach() for part in drawn[1])), q[0].pose).sum(1)
+            return bound + own - own.detach()
 
-        found = climb(objective, start.layers[first:], steps, rate)
-        return Encoded((self.above(0, found[0].middle()), *found) if self.solves else found, start.turn)
+        objects, *below = climb(objective, start.layers, steps, rate)
+        if self.solves:
+            objects = self.above(0, below[0].middle())
+        elif one:  # what a network guessed, the model tells
+            objects = objects._replace(presence_logit=odds(self.evidence_at(below[0].middle(), objects.pose)))
+        return Encoded((objects, *below), start.turn)
 
     def paint(self, lowest: Capsules) -> Pictures:
         """Paints templates."""

@@ -18,10 +18,8 @@ from gencaps.papers.probabilistic.mixture import (
     PerObject,
     disagreement,
     doubt,
-    each_alone,
     guessed,
     imbalance,
-    log_pose_prior,
     tempered,
 )
 from gencaps.papers.probabilistic.telling import Telling
@@ -94,13 +92,11 @@ class ProbabilisticCapsules(Telling):
 
     def evidence(self, child: Capsules, heat: Float[Tensor, ""]) -> Evidence:
         """Gives log p(parts given each object alone), and where a network finds objects, how badly it tells which."""
-        config = self.config
-        if config.top == "votes":
+        if self.config.top == "votes":
             voted = self.vote(child)
             return Evidence(voted.evidence, voted.pose, {})
         q = self.recogniser.above(0, child)
-        alone = each_alone(child, q.pose, self.scene.family(0)(), config.temperature, config.off_scale)
-        evidence = alone.log_prob() + log_pose_prior(q.pose, config.pose_scale)
+        evidence = self.evidence_at(child, q.pose)
         return Evidence(evidence, q.pose, {"guess": guessed(q, evidence, heat)})
 
     def mix(
