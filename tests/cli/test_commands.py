@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 from gencaps import __version__
 from gencaps.cli import main
+from gencaps.cli.answer import with_doubt
 from gencaps.data import loading
 from gencaps.engine.run import Run
 from tests.cli.helpers import TINY, ask, contents
@@ -167,6 +168,12 @@ def test_classify_names_each_picture(trained_digits: Path, capsys: pytest.Captur
     assert [line.count("%") for line in lines] == [3, 3]
     assert ask(capsys, "classify", trained_digits, a, "--top", "1").count("%") == 1
     assert ask(capsys, "classify", trained_digits, a, "--top", "99").count("%") == 10
+
+
+def test_classify_says_first_that_a_picture_shows_nothing_known() -> None:
+    assert with_doubt("8 99.0 %", 0.09) == "8 99.0 %"
+    assert with_doubt("8 99.0 %", 0.3) == "8 99.0 %  (none of these: 30 %)"
+    assert with_doubt("8 99.0 %", 0.94) == "none of these (94 %); were it one:  8 99.0 %"
 
 
 def test_classify_takes_folders_and_passes_over_what_is_hidden(

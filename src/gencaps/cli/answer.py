@@ -102,6 +102,13 @@ SAID = 0.1
 """The doubt from which on it is said that a picture may show nothing known."""
 
 
+def with_doubt(names: str, doubt: float) -> str:
+    """Says how likely a picture shows nothing known: first where that is likelier than not."""
+    if doubt >= 0.5:
+        return f"none of these ({100 * doubt:.0f} %); were it one:  {names}"
+    return f"{names}  (none of these: {100 * doubt:.0f} %)" if doubt >= SAID else names
+
+
 def run_classify(options: argparse.Namespace) -> None:
     """Prints the likeliest classes of each picture."""
     if options.top < 1:
@@ -122,8 +129,7 @@ def run_classify(options: argparse.Namespace) -> None:
             f"{seen.names[i]} {100 * p:.1f} %" for p, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)
         ]
         doubt = 0.0 if seen.unknown is None else float(seen.unknown[place])
-        names += [f"(none of these: {100 * doubt:.0f} %)"] if doubt >= SAID else []
-        print(f"{file}  {'  '.join(names)}")
+        print(f"{file}  {with_doubt('  '.join(names), doubt)}")
 
 
 def run_reconstruct(options: argparse.Namespace) -> None:
