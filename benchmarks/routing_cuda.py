@@ -155,7 +155,7 @@ def at_size(sizes: Sizes, chosen: dict[str, Way], rate: dict[str, float]) -> dic
     """Measures one size of a sweep: eagerly; ours recorded, too, and how near that is to the least time."""
     found: dict[str, Any] = measure(sizes, chosen, 5)
     alone = recorded(sizes, {FUSED: chosen[FUSED]})[FUSED]
-    found[RECORDED] = {"ms": alone, "peak_mib": found[FUSED]["peak_mib"]}
+    found[RECORDED] = {"ms": alone}
     found["share_of_rate"] = {of: least / alone for of, least in least_ms(sizes, rate).items()}
     return found
 

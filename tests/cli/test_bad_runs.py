@@ -97,7 +97,10 @@ def test_a_damaged_checkpoint_is_said_once_and_the_one_before_is_taken(
     assert capsys.readouterr().err.count("state.pt is damaged") == 1
 
 
-def test_a_finished_run_is_not_resumed(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("checkpoints", [True, False])
+def test_a_finished_run_is_not_resumed(trained: Path, checkpoints: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    if not checkpoints:
+        assert [path.unlink() for path in trained.glob("*.pt")]
     before = contents(trained)
     line = refused(capsys, "train", "--resume", trained)
     assert f"{trained} is finished" in line

@@ -106,6 +106,14 @@ def test_a_constant_feature_weighs_nothing() -> None:
     assert torch.equal(probe.predict(elsewhere), probe.predict(with_constant))
 
 
+def test_the_last_digits_of_a_constant_are_not_read() -> None:
+    y = torch.arange(90) % 3
+    told = 5.0 + 1e-6 * y[:, None].float()  # in the last places of float32, and in them alone, stands the class
+    assert len(told.unique()) == 3
+    assert LinearProbe.fit(told, y, 3).accuracy(told, y) < 0.4
+    assert LinearProbe.fit(1000 * (told - 5), y, 3).accuracy(1000 * (told - 5), y) == 1
+
+
 def test_the_same_features_give_the_same_probe_in_inference_mode_too() -> None:
     x, y = blobs(90, 3, 4, seed=7)
     first = LinearProbe.fit(x, y, 3)

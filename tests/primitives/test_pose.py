@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gencaps.primitives.pose import compose, from_parameters, identity, invert, over, warp
+from gencaps.primitives.pose import compose, from_parameters, identity, invert, middles, over, warp
 
 
 def _poses(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -113,6 +113,13 @@ def test_parameters_scale_then_shear_then_turn_then_move() -> None:
 def test_the_identity_paints_the_picture_as_it_is(channels: int, height: int, width: int) -> None:
     picture = _pictures(2, channels, height, width)
     torch.testing.assert_close(warp(picture, identity((2,), dtype=torch.float64), (height, width)), picture)
+
+
+@pytest.mark.parametrize("size", [(4, 9), (1, 1), (7, 2)])
+def test_the_middles_of_pixels_are_torchs_grid(size: tuple[int, int]) -> None:
+    pose = torch.randn(3, 2, 3, dtype=torch.float64)
+    grid = torch.nn.functional.affine_grid(pose, [3, 1, *size], align_corners=False)
+    assert torch.allclose(middles(pose, size), grid, atol=1e-12)
 
 
 def test_a_pose_moves_the_picture_the_way_it_points() -> None:

@@ -163,6 +163,14 @@ def test_half_precision_adds_up_in_float32(over: Over) -> None:
     assert max(map(apart, found, wanted)) < 2e-2
 
 
+@pytest.mark.skipif(DEVICE == "cpu", reason="tf32 is a GPU's")
+@pytest.mark.parametrize("over", ["outputs", "inputs"])
+def test_tf32_is_taken_where_torch_allows_it(over: Over, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
+    found, wanted = both(*problem(64, 256, 10, 16, 8), 3, "dot", over, "last")
+    assert 1e-6 < max(map(apart, found, wanted)) < 2e-3
+
+
 @pytest.mark.parametrize("over", ["outputs", "inputs"])
 def test_large_logits_neither_overflow_nor_lose_the_winner(over: Over) -> None:
     u, weight, g = problem(4, 12, 3, 4, 4)
@@ -216,8 +224,11 @@ def test_what_the_kernels_lack_is_left_to_plain_torch(monkeypatch: pytest.Monkey
     assert choose(u, weight, "cosine", "all", "auto") == "plain"
     assert choose(u.double(), weight, "dot", "last", "auto") == "plain"
     assert choose(u, weight, "dot", "last", "auto") == ("fused" if DEVICE == "cuda" else "plain")
+    for default in ("plain", "auto"):
+        monkeypatch.setattr(routing_backend, "DEFAULT", default)
+        assert choose(u, weight, "dot", "last") == choose(u, weight, "dot", "last", default)
     monkeypatch.setattr(routing_backend, "DEFAULT", "plain")
-    assert choose(u, weight, "dot", "last") == "plain"
+    assert choose(u, weight, "dot", "last", "auto") == ("fused" if DEVICE == "cuda" else "plain")
     assert choose(u, weight, "dot", "last", "plain") == "plain"
     assert choose(u, weight, "dot", "last", "fused") == "fused"
     refused(lambda: choose(u.double(), weight, "dot", "last", "fused"), "fused", "float64", "auto")

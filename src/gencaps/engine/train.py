@@ -17,6 +17,7 @@ from gencaps.engine.check import check, check_state, check_unchanged
 from gencaps.engine.checkpoint import load_state
 from gencaps.engine.devices import make_fabric
 from gencaps.engine.fit import fit
+from gencaps.engine.pretrained import WEIGHTS
 from gencaps.engine.recipe import Recipe
 from gencaps.engine.run import Run, command_line, environment
 from gencaps.errors import GencapsError
@@ -66,8 +67,9 @@ def resume(path: Path, *, device: str = "auto", devices: int = 1, quiet: bool = 
     state = load_state(path)
     if state is not None and not {"position", "model", "average", "team"} <= state.keys():
         raise GencapsError(f"the checkpoint in {path} is not of a training run: start a new one")
-    # a run that was stopped in its last evaluation goes on there
-    if state is not None and state["position"]["finished"] and (path / "evaluation.json").exists():
+    # a run that was stopped in its last evaluation goes on there; one that has ended may have lost its checkpoints
+    finished = (path / WEIGHTS).exists() if state is None else state["position"]["finished"]
+    if finished and (path / "evaluation.json").exists():
         raise GencapsError(
             f"{path} is finished: gencaps evaluate {path} looks at it; to train longer, start a new run with "
             f"--config {path / 'config.yaml'} --train.epochs N"

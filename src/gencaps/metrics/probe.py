@@ -15,6 +15,8 @@ from gencaps.metrics.classification import accuracy
 
 STEEPNESS = 1e-8
 """The fit ends where no entry of the mean objective's gradient is larger."""
+ROUNDING = 64
+"""Rounding errors of a network's output, in units of the last place: a feature that varies less is constant."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +28,7 @@ class LinearProbe:
     mean: Float[Tensor, "features"]
     """Mean of each training feature."""
     scale: Float[Tensor, "features"]
-    """Standard deviation (over n) of each training feature, 1 where the feature is constant."""
+    """Standard deviation (over n) of each training feature, 1 where the feature is constant but for rounding."""
     gradient: float
     """Largest entry of the gradient where the fit ended: above STEEPNESS, it was cut short by ``iterations``."""
 
@@ -56,9 +58,10 @@ class LinearProbe:
         _refuse_training(features, y, classes, c)
         x = features.detach().double()
         mean = x.mean(0)
-        # by its range: the rounded variance of a constant feature may be above zero
-        varies = x.amax(0) > x.amin(0)
-        scale = torch.where(varies, x.std(0, correction=0), 1.0)
+        # what varies in its last digits alone is a constant that was rounded: it must not be blown up and read
+        spread = x.std(0, correction=0)
+        varies = spread > ROUNDING * torch.finfo(features.dtype).eps * x.abs().amax(0)
+        scale = torch.where(varies, spread, 1.0)
         x = (x - mean) / scale * varies
         weight, bias, gradient = _minimise(x, F.one_hot(y.to(x.device).long(), classes).double(), c, iterations)
         return cls(weight, bias, mean, scale, gradient)

@@ -49,6 +49,12 @@ def from_parameters(
     return torch.stack([to_x, to_y, translation], -1)
 
 
+def homogeneous(pose: Float[Tensor, "*batch 2 3"]) -> Float[Tensor, "*batch 3 3"]:
+    """Adds the row (0, 0, 1) of homogeneous coordinates."""
+    last = torch.eye(3, dtype=pose.dtype, device=pose.device)[2:].expand(*pose.shape[:-2], 1, 3)
+    return torch.cat([pose, last], -2)
+
+
 def compose(a: Float[Tensor, "*#batch 2 3"], b: Float[Tensor, "*#batch 2 3"]) -> Float[Tensor, " ..."]:
     """Gives the pose that applies ``b`` first and ``a`` after it: ``A B`` in homogeneous coordinates.
 
@@ -59,8 +65,8 @@ def compose(a: Float[Tensor, "*#batch 2 3"], b: Float[Tensor, "*#batch 2 3"]) ->
         a: the outer poses.
         b: the inner poses; the two broadcast.
     """
-    # entry by entry, since a library's product of thousands of small matrices is slow and cannot be fused
-    moved = a[..., :1] * b[..., :1, :] + a[..., 1:2] * b[..., 1:, :]
+    linear = a[..., :2]
+    moved = linear @ b
     return torch.cat([moved[..., :2], moved[..., 2:] + a[..., 2:]], -1)
 
 

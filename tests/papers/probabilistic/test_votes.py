@@ -18,7 +18,8 @@ from gencaps.papers.probabilistic.mixture import (
     tempered,
     vote,
 )
-from gencaps.papers.probabilistic.votes import Factor, solve_pose, square
+from gencaps.papers.probabilistic.votes import Factor, solve_pose
+from gencaps.primitives.pose import homogeneous
 
 SETTINGS = {"temperature": 1.0, "off_scale": 1.0, "pose_scale": 0.7}
 
@@ -119,7 +120,7 @@ def test_moving_all_parts_moves_the_object_and_hardly_its_evidence() -> None:
     parts = place(frames(torch.zeros(1, 2, 2, 3), top=True), known.offset)[:, 1]
     turn = torch.tensor([[0.0, -1.0, 0.4], [1.0, 0.0, -0.2]])
     known = known._replace(log_var=torch.full_like(known.log_var, -3.0))
-    turned = (square(turn) @ square(parts))[..., :2, :]
+    turned = (homogeneous(turn) @ homogeneous(parts))[..., :2, :]
     logit = torch.full((1, 6), 5.0)
     before, after = (vote(Capsules(logit, pose), known, rounds=2, **wide) for pose in (parts, turned))
     assert torch.allclose(after.pose[0, 0] + torch.eye(2, 3), turn, atol=1e-3)

@@ -213,8 +213,8 @@ class Abilities(CapsuleModel):
         """Optimises q of each picture by itself, from the networks' answer on: free-form inference.
 
         (Smith et al., 2021), Sec. 2.4. The bound is climbed by Adam, at fresh random numbers each step. Where there is
-        one object, which one is summed out of it; each object's pose is solved from votes, or climbed by how well that
-        object alone explains the parts, and its presence is the posterior's.
+        one object, which one is summed out of it; each object is solved from votes again, or its pose is climbed by how
+        well it alone explains the parts, and its presence is then the posterior's instead of a network's guess.
 
         Args:
             steps: of Adam.
@@ -245,10 +245,11 @@ class Abilities(CapsuleModel):
             return bound + own - own.detach()
 
         objects, *below = climb(objective, start.layers, steps, rate)
-        if self.solves:
-            objects = self.above(0, below[0].middle())
-        elif one:  # what a network guessed, the model tells
-            objects = objects._replace(presence_logit=odds(self.evidence_at(below[0].middle(), objects.pose)))
+        with torch.no_grad():
+            if self.solves:
+                objects = self.above(0, below[0].middle())
+            elif one:  # what a network guessed, the model tells
+                objects = objects._replace(presence_logit=odds(self.evidence_at(below[0].middle(), objects.pose)))
         return Encoded((objects, *below), start.turn)
 
     def paint(self, lowest: Capsules) -> Pictures:

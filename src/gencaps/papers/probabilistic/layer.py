@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from gencaps.papers.probabilistic.capsules import Capsules, Presences
 from gencaps.primitives import concrete, gaussian
-from gencaps.primitives.pose import compose, identity
+from gencaps.primitives.pose import homogeneous, identity
 
 Pairs = Float[Tensor, "batch slots children"]
 """A number for each child and each parent that it may have; slot 0 is the dummy, slot i the parent i."""
@@ -78,7 +78,8 @@ def place(
         offset: M_ij.
     """
     dummy = identity((len(frame), 1), dtype=frame.dtype, device=frame.device)
-    return compose(torch.cat([dummy, frame], 1)[:, :, None], offset[None])
+    # a product a parent, of all pictures with all children: ``compose`` would make one of 2 x 2 with 2 x 3 for each
+    return torch.einsum("birk,ijkc->bijrc", torch.cat([dummy, frame], 1), homogeneous(offset))
 
 
 def log_pose(

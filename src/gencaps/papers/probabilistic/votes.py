@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gencaps.primitives.pose import identity
+from gencaps.primitives.pose import homogeneous, identity
 
 
 class Factor(NamedTuple):
@@ -58,12 +58,6 @@ class Factor(NamedTuple):
         return torch.stack([a * a + side * side + corner * corner, b * b + low * low, c * c], -1)
 
 
-def square(pose: Float[Tensor, "*batch 2 3"]) -> Float[Tensor, "*batch 3 3"]:
-    """Adds the row (0, 0, 1) of homogeneous coordinates."""
-    last = torch.eye(3, dtype=pose.dtype, device=pose.device)[2:].expand(*pose.shape[:-2], 1, 3)
-    return torch.cat([pose, last], -2)
-
-
 def solve_pose(
     weight: Float[Tensor, "batch parents children"],
     pose: Float[Tensor, "batch children 2 3"],
@@ -85,7 +79,7 @@ def solve_pose(
         prior_scale: standard deviation of the prior of A_i.
     """
     precision = torch.exp(-log_var)
-    m = square(offset)
+    m = homogeneous(offset)
     # (parents, children, row, 3, 3): M C_r^-1 and M C_r^-1 M^T of every pair
     scaled = m[:, :, None] * precision[:, :, :, None, :]
     gram = torch.einsum("ijrxk,ijyk->ijrxy", scaled, m)
