@@ -162,8 +162,9 @@ class ParentEncoder(nn.Module):
         self.seed = nn.Parameter(0.7 * torch.randn(1, 1, width))
         self.pool = Attention(width, heads, norm == "before")
         self.sum_up = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, code))
+        # ELU, as the paper's convolutions have: rectified, all units of the poses' head died in two of six runs
         self.heads = nn.ModuleList(
-            nn.Sequential(nn.Linear(code, 128), nn.ReLU(), nn.Linear(128, parents * n)) for n in (1, 6, 6)
+            nn.Sequential(nn.Linear(code, 128), nn.ELU(), nn.Linear(128, parents * n)) for n in (1, 6, 6)
         )
 
     def forward(self, child: Capsules) -> Layer:
