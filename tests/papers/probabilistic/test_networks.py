@@ -40,14 +40,15 @@ def test_the_tops_outputs_vary_with_the_input() -> None:
 def test_no_step_is_so_far_that_a_head_never_answers_again() -> None:
     """The other collapse: a head whose units are all far below 0 must still vary, and learn."""
     net, child = encoder(), random_capsules(64, 8, 1)
+    first = [next(head.children()) for head in net.heads]
     with torch.no_grad():
-        for head in net.heads:
-            head[0].bias -= 5.0
+        for layer in first:
+            layer.get_parameter("bias").sub_(5.0)
     found = net(child)
     for part in found:
         assert (part.std(0) > 0).all()
-    for head, part in zip(net.heads, found, strict=True):
-        (gradient,) = torch.autograd.grad(part.sum(), head[0].weight, retain_graph=True)
+    for layer, part in zip(first, found, strict=True):
+        (gradient,) = torch.autograd.grad(part.sum(), layer.get_parameter("weight"), retain_graph=True)
         assert gradient.abs().max() > 1e-4
 
 
