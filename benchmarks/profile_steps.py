@@ -12,6 +12,7 @@ import argparse
 import json
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from gencaps import data
 from gencaps.engine.config import parse_overrides
-from gencaps.engine.devices import make_fabric
+from gencaps.engine.devices import choose_device, make_fabric
 from gencaps.engine.fit import Training
 from gencaps.engine.interrupt import Stop
 from gencaps.engine.recipe import make_recipe
@@ -85,10 +86,9 @@ def measure_stage(training: Training, place: int, word: str) -> dict[str, Any]:
         for row in looked.key_averages()
         if row.device_type.name == device.type.upper() and not row.key.startswith("Optimizer.")
     ]
-    spent: dict[str, float] = {}
+    spent: dict[str, float] = defaultdict(float)
     for row in rows:  # kernels that differ only far down their names are one
-        took = row.self_device_time_total if device.type == "cuda" else row.self_cpu_time_total
-        spent[row.key[:80]] = spent.get(row.key[:80], 0.0) + took
+        spent[row.key[:80]] += row.self_device_time_total if device.type == "cuda" else row.self_cpu_time_total
     most = sorted(spent, key=lambda key: -spent[key])[:SHOWN]
     busy_ms = sum(spent.values()) / LOOKED_AT / 1000
     return {
@@ -110,15 +110,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options, rest = parser.parse_known_args()
     rows: list[dict[str, Any]] = []
-    device = "cuda" if torch.cuda.is_available() and options.device != "cpu" else "cpu"
+    about = {**environment(choose_device(options.device)), "settings": " ".join(rest)}
     with tempfile.TemporaryDirectory() as folder:
         for word in options.what:
             for row in measure(word, parse_overrides(rest, ("model", "train")), Path(folder), options.device):
                 rows.append(row)
                 print(json.dumps(row), flush=True)
                 if options.out:
-                    told = {**environment(device), "settings": " ".join(rest), "rows": rows}
-                    options.out.write_text(json.dumps(told, indent=2) + "\n")
+                    options.out.write_text(json.dumps({**about, "rows": rows}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

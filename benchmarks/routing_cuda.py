@@ -41,7 +41,8 @@ class Sizes(NamedTuple):
 
 
 Way = Callable[[Tensor, Tensor, int], Tensor]
-USUAL, COMPILED, FUSED = "usual (broadcast votes)", "einsum votes, compiled", "gencaps, fused"
+USUAL, COMPILED = "usual (broadcast votes)", "einsum votes, compiled"
+PLAIN, FUSED = "gencaps, plain", "gencaps, fused"
 RECORDED = "gencaps, fused, recorded"
 SWEEP = {
     "batch": (32, 128, 512, 2048),
@@ -62,7 +63,7 @@ def ways() -> dict[str, Way]:
         USUAL: lambda u, weight, rounds: usual(u, weight, rounds),
         "einsum votes": einsum,
         COMPILED: torch.compile(einsum, dynamic=False),
-        "gencaps, plain": lambda u, weight, rounds: route(u, weight, rounds, backend="plain"),
+        PLAIN: lambda u, weight, rounds: route(u, weight, rounds, backend="plain"),
         FUSED: lambda u, weight, rounds: route(u, weight, rounds, backend="fused"),
     }
 
@@ -204,7 +205,7 @@ def main() -> None:
     result["large"] = measure(large, {FUSED: chosen[FUSED]}, 2)
     print("large", result["large"], "differences", result["differences"], flush=True)
     if not options.quick:
-        few = {name: chosen[name] for name in (USUAL, "gencaps, plain", FUSED)}
+        few = {name: chosen[name] for name in (USUAL, PLAIN, FUSED)}
         result["growth"] = {
             name: {str(value): at_size(Sizes(**{name: value}), few, rate) for value in values}
             for name, values in SWEEP.items()
@@ -220,7 +221,7 @@ def plot(growth: dict[str, Any], path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(3 * len(growth), 5.5), layout="constrained")
-    ways = (USUAL, "gencaps, plain", FUSED, RECORDED)
+    ways = (USUAL, PLAIN, FUSED, RECORDED)
     for column, (name, rows) in zip(figure.subplots(2, len(growth), squeeze=False).T, growth.items(), strict=True):
         for axes, (key, label) in zip(column, {"ms": "ms", "peak_mib": "MiB"}.items(), strict=True):
             for way in ways if key == "ms" else ways[:-1]:

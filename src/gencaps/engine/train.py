@@ -60,6 +60,17 @@ def start(recipe: Recipe, path: Path, *, device: str = "auto", devices: int = 1,
     return None if splits is None else _train(Run.open(path), splits, fabric, None, quiet)
 
 
+def has_ended(path: Path, state: dict[str, Any] | None) -> bool:
+    """Says whether a run has ended: it is trained, and evaluated, which is done last.
+
+    Args:
+        path: of the run.
+        state: its last checkpoint; it may have been thrown away since.
+    """
+    trained = (path / WEIGHTS).exists() if state is None else state["position"]["finished"]
+    return trained and (path / "evaluation.json").exists()
+
+
 def resume(path: Path, *, device: str = "auto", devices: int = 1, quiet: bool = False) -> Trained | None:
     """Goes on with a run from its last checkpoint."""
     run = Run.open(path)
@@ -67,9 +78,7 @@ def resume(path: Path, *, device: str = "auto", devices: int = 1, quiet: bool = 
     state = load_state(path)
     if state is not None and not {"position", "model", "average", "team"} <= state.keys():
         raise GencapsError(f"the checkpoint in {path} is not of a training run: start a new one")
-    # a run that was stopped in its last evaluation goes on there; one that has ended may have lost its checkpoints
-    finished = (path / WEIGHTS).exists() if state is None else state["position"]["finished"]
-    if finished and (path / "evaluation.json").exists():
+    if has_ended(path, state):
         raise GencapsError(
             f"{path} is finished: gencaps evaluate {path} looks at it; to train longer, start a new run with "
             f"--config {path / 'config.yaml'} --train.epochs N"

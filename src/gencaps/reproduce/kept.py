@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gencaps.engine.pretrained import WEIGHTS
 from gencaps.files import write_atomically
 from gencaps.reproduce.subject import Measured
 
@@ -43,7 +44,7 @@ def keep(text: str, folders: Sequence[Path], measure: str) -> None:
 def recall(folders: Sequence[Path], measure: str, here: dict[str, Any]) -> Kept | None:
     """Gives what was measured before of the same weights, by the same code, on the same kind of machine."""
     path = _path(folders, measure)
-    if not known(here) or not path.exists() or not all((folder / "model.safetensors").exists() for folder in folders):
+    if not known(here) or not path.exists() or not all((folder / WEIGHTS).exists() for folder in folders):
         return None
     found = json.loads(path.read_text())
     if found["weights"] != _weights(folders) or any(found[name] != here[name] for name in SAME):
@@ -52,7 +53,7 @@ def recall(folders: Sequence[Path], measure: str, here: dict[str, Any]) -> Kept 
 
 
 def _weights(folders: Sequence[Path]) -> list[str]:
-    return [hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest() for folder in folders]
+    return [hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest() for folder in folders]
 
 
 def _path(folders: Sequence[Path], measure: str) -> Path:

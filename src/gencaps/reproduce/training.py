@@ -11,10 +11,10 @@ from gencaps.data.splits import split_record
 from gencaps.engine.checkpoint import load_state
 from gencaps.engine.config import plain
 from gencaps.engine.evaluate import evaluate
-from gencaps.engine.pretrained import WEIGHTS, from_pretrained
+from gencaps.engine.pretrained import from_pretrained
 from gencaps.engine.recipe import Recipe, make_recipe
 from gencaps.engine.run import Run
-from gencaps.engine.train import Trained, load_splits, resume, start
+from gencaps.engine.train import Trained, has_ended, load_splits, resume, start
 from gencaps.errors import GencapsError
 from gencaps.files import alone, write_atomically
 from gencaps.reproduce.claims import TrainingRun
@@ -65,10 +65,7 @@ def _ensure_trained(recipe: Recipe, path: Path, device: str, quiet: bool) -> Tra
     else:
         run = Run.open(path)
         _refuse_other(run, recipe)
-        state = load_state(path)
-        # checkpoints may be thrown away when a run has ended; its evaluation is written last
-        finished = (path / WEIGHTS).exists() if state is None else state["position"]["finished"]
-        if finished and (path / "evaluation.json").exists():
+        if has_ended(path, load_state(path)):
             return load_trained(run, device)
         trained = resume(path, device=device, quiet=quiet)
     assert trained is not None  # one process trains here

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gencaps.api import Capsules, load
-from gencaps.engine.pretrained import shipped
+from gencaps.engine.pretrained import WEIGHTS, shipped
 from gencaps.errors import GencapsError
 
 MOST_FOUND = 12
@@ -41,7 +41,7 @@ def gather(given: Iterable[str] = (), device: str = "auto", runs: Path | None = 
 
 def found(runs: Path) -> list[Path]:
     """Lists the runs in a folder that have a model, the newest first, a dozen at most."""
-    weights = [*runs.glob("*/model.safetensors"), *runs.glob("*/*/model.safetensors")]
+    weights = [*runs.glob(f"*/{WEIGHTS}"), *runs.glob(f"*/*/{WEIGHTS}")]
     newest = sorted(weights, key=lambda file: -file.stat().st_mtime)
     return [file.parent for file in newest[:MOST_FOUND]]
 
