@@ -14,7 +14,6 @@ from gencaps.papers.probabilistic.abilities import Look, likeliest
 from gencaps.papers.probabilistic.capsules import Capsules, Layer
 from gencaps.papers.probabilistic.generative import hard
 from gencaps.papers.probabilistic.layer import frames, log_children
-from gencaps.papers.probabilistic.mixture import odds
 from gencaps.papers.probabilistic.telling import motion_to
 from gencaps.papers.probabilistic.turns import all_turns, turn_back, turned
 from gencaps.primitives.noise import Noise
@@ -216,7 +215,26 @@ def test_refining_one_object_that_a_network_found_climbs_the_pose_of_every_objec
     parts = after.layers[1].middle()
     evidence = model.evidence_at(parts, after.objects.pose)
     assert (evidence - model.evidence_at(parts, before.objects.pose) > 5).all()
-    assert torch.allclose(after.objects.presence_logit, odds(evidence))
+
+
+def test_refining_one_object_that_a_network_found_climbs_which_one_it_is() -> None:
+    """From the network's answer towards the model's posterior."""
+    torch.manual_seed(0)
+    model, x = tiny(top="set", objects="one"), torch.rand(3, 1, 10, 10)
+    before, after = model.encode(x), model.refine(x, 200)
+    assert torch.allclose(after.presence.sum(1), torch.ones(3), atol=1e-5)
+    posterior = model.evidence_at(after.layers[1].middle(), after.objects.pose).log_softmax(1)
+    away = [(p * (p.log() - posterior)).sum(1) for p in (before.presence, after.presence)]
+    assert (away[1] < 0.9 * away[0]).all()
+    assert torch.allclose(model.refine(x, 0).objects.presence_logit, before.objects.presence_logit, atol=1e-4)
+
+
+def test_of_one_object_that_a_network_found_the_presences_are_shares_of_one() -> None:
+    model, x = tiny(top="set", objects="one"), torch.rand(3, 1, 10, 10)
+    code = model.encode(x)
+    assert torch.allclose(code.presence.sum(1), torch.ones(3), atol=1e-5)
+    logit = model.recogniser.above(0, code.layers[1].middle()).presence_logit
+    assert torch.allclose(code.presence, logit.softmax(1), atol=1e-5)
 
 
 def test_the_likelihood_of_one_object_that_a_network_found_has_which_one_summed_out() -> None:
@@ -232,9 +250,10 @@ def test_the_likelihood_of_one_object_that_a_network_found_has_which_one_summed_
     assert torch.allclose(model.log_joint(x, model.encode(x).layers), wanted, atol=1e-3)
 
 
-def test_whose_part_a_template_is_adds_up_to_one_where_one_object_is_solved() -> None:
+@pytest.mark.parametrize("top", ["votes", "set"])
+def test_whose_part_a_template_is_adds_up_to_one_where_there_is_one_object(top: str) -> None:
     for capsules in ((3, 4), (2, 3, 4)):
-        model = tiny(top="votes", objects="one", capsules=capsules)
+        model = tiny(top=top, objects="one", capsules=capsules)
         belongs = model.belongs(model.encode(torch.rand(2, 1, 10, 10)))
         assert (belongs >= 0).all()
         assert torch.allclose(belongs.sum(1), torch.ones(2, 4), atol=1e-5)

@@ -9,6 +9,7 @@ from gencaps.papers.probabilistic.bound import Draws, bound_of, log_marginal, lo
 from gencaps.papers.probabilistic.capsules import Capsules, Layer
 from gencaps.papers.probabilistic.inference import Inferred, random_numbers
 from gencaps.papers.probabilistic.layer import log_children
+from gencaps.papers.probabilistic.mixture import tempered
 from gencaps.papers.probabilistic.model import ProbabilisticCapsules
 from gencaps.primitives.noise import Noise
 from tests.papers.probabilistic.helpers import random_capsules, tiny
@@ -77,8 +78,8 @@ def test_bound_of_one_object_lies_below_the_likelihood_and_is_tighter_after_refi
         drawn = sample_layer(many, random_numbers((1,), n, Noise(1))[0], 1.0, False)
         nobody = Layer(*(part[:, :0] for part in many))
         inferred = Inferred((nobody, many), (nobody.middle(), drawn))
-        evidence = model.vote(drawn).evidence
-        return float(model.bound_of_one(x.expand(n, -1, -1, -1), inferred, evidence, False).total().mean())
+        mixture = tempered(model.vote(drawn).evidence, 1.0)
+        return float(model.bound_of_one(x.expand(n, -1, -1, -1), inferred, mixture, False).total().mean())
 
     first, refined = mean(model.encode(x).layers), mean(model.refine(x, 400, rate=0.03).layers)
     assert first < refined < truth + 0.05  # the estimate's own error

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import torch
-from torch.distributions import MultivariateNormal
+from torch.distributions import Categorical, MultivariateNormal
 
 from gencaps.papers.probabilistic.capsules import Capsules, Layer
 from gencaps.papers.probabilistic.layer import Bonds, frames, place
 from gencaps.papers.probabilistic.mixture import (
+    chosen,
     disagreement,
     doubt,
     each_alone,
@@ -132,6 +133,16 @@ def test_a_great_heat_gives_the_mean_and_a_heat_of_one_the_mixture() -> None:
     assert torch.isclose(tempered(evidence, 1e4)[0], evidence.mean(), atol=1e-3)
     by_hand = (evidence.exp().sum() / 3).log()
     assert torch.isclose(tempered(evidence, 1.0)[0], by_hand)
+
+
+def test_a_free_choice_of_one_object_lies_below_the_mixture_and_reaches_it_at_the_posterior() -> None:
+    evidence = 3 * torch.randn(4, 5)
+    exact = tempered(evidence, 1.0)
+    assert torch.allclose(chosen(evidence, evidence + 7.0), exact, atol=1e-5)
+    # the gap is the divergence of the two
+    logit = torch.randn(4, 5)
+    gap = torch.distributions.kl_divergence(Categorical(logits=logit), Categorical(logits=evidence))
+    assert torch.allclose(exact - chosen(evidence, logit), gap, atol=1e-5)
 
 
 def test_odds_are_the_logits_of_the_responsibilities() -> None:

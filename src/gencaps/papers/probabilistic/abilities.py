@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional
 
 from gencaps.model import CapsuleModel, PictureInfo, Pictures
 from gencaps.papers.probabilistic.bound import Bound, Draws, bound_of, log_q
@@ -17,9 +18,11 @@ from gencaps.papers.probabilistic.generative import Scene
 from gencaps.papers.probabilistic.inference import Inferred, Recogniser, draw_from, random_numbers
 from gencaps.papers.probabilistic.layer import log_children
 from gencaps.papers.probabilistic.mixture import (
+    Alone,
     ParentPoses,
     PerObject,
     Voted,
+    chosen,
     each_alone,
     log_pose_prior,
     odds,
@@ -108,11 +111,13 @@ class Abilities(CapsuleModel):
             rounds=config.votes,
         )
 
+    def alone(self, child: Capsules, pose: ParentPoses) -> Alone:
+        """Gives the parts' log joint with s under each object alone at its pose."""
+        return each_alone(child, pose, self.scene.family(0)(), self.config.temperature, self.config.off_scale)
+
     def evidence_at(self, child: Capsules, pose: ParentPoses) -> PerObject:
         """Gives log p(parts, A_i) of each object alone at its pose. (Smith et al., 2021), Eq. (2) to Eq. (6)."""
-        config = self.config
-        alone = each_alone(child, pose, self.scene.family(0)(), config.temperature, config.off_scale)
-        return alone.log_prob() + log_pose_prior(pose, config.pose_scale)
+        return self.alone(child, pose).log_prob() + log_pose_prior(pose, self.config.pose_scale)
 
     def evidence_of(self, child: Capsules, pose: ParentPoses) -> PerObject:
         """Gives how well each object alone explains the parts: by their votes, or at poses that a network gave."""
@@ -121,7 +126,10 @@ class Abilities(CapsuleModel):
     def above(self, k: int, child: Capsules) -> Layer:
         """Gives q of layer k given a draw of the one below: by the set transformer, or the objects' by votes."""
         if k > 0 or self.config.top == "set":
-            return self.recogniser.above(k, child)
+            q = self.recogniser.above(k, child)
+            # of one object a network tells which it is, by a softmax
+            one = k == 0 and self.config.objects == "one"
+            return q._replace(presence_logit=odds(q.presence_logit)) if one else q
         voted = self.vote(child)
         return Layer(odds(voted.evidence / self.config.vote_heat), voted.pose, voted.pose_log_var)
 
@@ -154,18 +162,18 @@ class Abilities(CapsuleModel):
         return bound_of(log_picture, self.scene.log_layers(inferred.drawn), tuple(log_qs))
 
     def bound_of_one(
-        self, x: Pictures, inferred: Inferred, evidence: PerObject, deltas: bool, turn: Turns | None = None
+        self, x: Pictures, inferred: Inferred, mixture: PerPicture, deltas: bool, turn: Turns | None = None
     ) -> Bound:
-        """Gives the bound at a draw from q where exactly one object is on, which one being summed out.
+        """Gives the bound at a draw from q where exactly one object is on.
 
         Args:
             inferred: of all layers but the objects', whose own is empty.
-            evidence: log p(the layer below given each object alone), or a bound on it.
+            mixture: log p(the layer below), which object being summed out, or a bound on it.
         """
         rest = self.bound_at(x, inferred, deltas, turn)
         # the first layer's parents are the objects of the mixture, not the dummy alone
         clutter = log_children(self.scene.pairs(0, *inferred.drawn[:2]))
-        return Bound(rest.picture, (tempered(evidence, 1.0), rest.layers[1] - clutter, *rest.layers[2:]))
+        return Bound(rest.picture, (mixture, rest.layers[1] - clutter, *rest.layers[2:]))
 
     @property
     def solves(self) -> bool:
@@ -213,8 +221,8 @@ class Abilities(CapsuleModel):
         """Optimises q of each picture by itself, from the networks' answer on: free-form inference.
 
         (Smith et al., 2021), Sec. 2.4. The bound is climbed by Adam, at fresh random numbers each step. Where there is
-        one object, which one is summed out of it; each object is solved from votes again, or its pose is climbed by how
-        well it alone explains the parts, and its presence is then the posterior's instead of a network's guess.
+        one object, it is solved from votes again and which one it is is summed out; or, where a network found it,
+        which one it is is climbed too, and each object's pose by how well that object alone explains the parts.
 
         Args:
             steps: of Adam.
@@ -225,8 +233,12 @@ class Abilities(CapsuleModel):
         with torch.no_grad():
             start = self.encode(x)
         deltas, one = config.poses == "delta", config.objects == "one"
+        told = one and not self.solves  # a network told which object it is
         turn = start.turn if config.turns > 1 else None
         nobody = Layer(*(part[:, :0] for part in start.layers[0]))
+        objects, *below = start.layers
+        if told:  # as log shares, which a softmax keeps
+            objects = objects._replace(presence_logit=functional.logsigmoid(objects.presence_logit))
 
         def objective(q: tuple[Layer, ...]) -> Float[Tensor, "batch"]:
             draws = random_numbers(config.capsules, len(x), noise)
@@ -236,20 +248,19 @@ class Abilities(CapsuleModel):
             if not one:
                 return self.bound_at(x, Inferred(q, drawn), deltas, turn).total()
             whole = Inferred((nobody, *q[1:]), (nobody.middle(), *drawn[1:]))
-            evidence = self.evidence_of(drawn[1], q[0].pose.detach())
-            bound = self.bound_of_one(x, whole, evidence, deltas, turn).total()
-            if self.solves:
-                return bound
+            if not told:
+                return self.bound_of_one(x, whole, tempered(self.vote(drawn[1]).evidence, 1.0), deltas, turn).total()
+            mixture = chosen(self.evidence_at(drawn[1], q[0].pose.detach()), q[0].presence_logit)
             # a pose has the same best place whatever its object's share, and finds it however small that is
             own = self.evidence_at(Capsules(*(part.detach() for part in drawn[1])), q[0].pose).sum(1)
-            return bound + own - own.detach()
+            return self.bound_of_one(x, whole, mixture, deltas, turn).total() + own - own.detach()
 
-        objects, *below = climb(objective, start.layers, steps, rate)
-        with torch.no_grad():
-            if self.solves:
+        objects, *below = climb(objective, (objects, *below), steps, rate)
+        if told:
+            objects = objects._replace(presence_logit=odds(objects.presence_logit))
+        elif one:
+            with torch.no_grad():
                 objects = self.above(0, below[0].middle())
-            elif one:  # what a network guessed, the model tells
-                objects = objects._replace(presence_logit=odds(self.evidence_at(below[0].middle(), objects.pose)))
         return Encoded((objects, *below), start.turn)
 
     def paint(self, lowest: Capsules) -> Pictures:

@@ -115,6 +115,19 @@ def tempered(evidence: PerObject, heat: float | Float[Tensor, ""]) -> PerPicture
     return heat * ((evidence / heat).logsumexp(1) - math.log(evidence.shape[1]))
 
 
+def chosen(evidence: PerObject, logit: PerObject) -> PerPicture:
+    """Gives what is below ``tempered(evidence, 1)`` at any posterior of which one object is on, equal at the exact one.
+
+    ``sum_i q_i (evidence_i - log q_i) - log n``: the bound's part where that posterior is free. (Smith et al., 2021),
+    Sec. 2.4.
+
+    Args:
+        logit: of q, by a softmax.
+    """
+    log_share = logit.log_softmax(1)
+    return (log_share.exp() * (evidence - log_share)).sum(1) - math.log(evidence.shape[1])
+
+
 def imbalance(evidence: PerObject, heat: float | Float[Tensor, ""]) -> Float[Tensor, ""]:
     """Gives how unevenly a batch uses the objects: KL of their mean responsibility from uniform, 0 where even.
 

@@ -124,7 +124,7 @@ class ProbabilisticCapsules(Telling):
             if still:
                 terms["mixture"] = -tempered(evidence, heat)
             else:
-                bound = self.bound_of_one(x, inferred, evidence, deltas)
+                bound = self.bound_of_one(x, inferred, tempered(evidence, 1.0), deltas)
                 terms["mixture"], terms["picture"] = -bound.layers[0], -bound.picture
                 terms["layers"] = -torch.stack(bound.layers[1:]).sum(0)
             if twin is not None:

@@ -14,7 +14,6 @@ from gencaps.papers.probabilistic.abilities import Abilities, Encoded
 from gencaps.papers.probabilistic.capsules import Capsules, Poses, Presences
 from gencaps.papers.probabilistic.generative import hard
 from gencaps.papers.probabilistic.layer import Pairs, frames, whose
-from gencaps.papers.probabilistic.mixture import each_alone
 from gencaps.papers.probabilistic.templates import responsibilities
 from gencaps.primitives.noise import Noise
 from gencaps.primitives.pose import compose, identity, invert
@@ -78,14 +77,12 @@ class Telling(Abilities):
     def whose(self, code: Encoded) -> tuple[Pairs, ...]:
         """Gives the posterior of s between each layer and the one below, slot 0 being nobody's: Supplement D.
 
-        Where one object is solved from votes, it is the posterior of which object that is, times that of s.
+        Where there is one object, it is the posterior of which object that is, times that of s.
         """
         layers = tuple(layer.middle() for layer in code.layers)
         shares = [whose(self.scene.pairs(k, parent, child)) for k, (parent, child) in enumerate(pairwise(layers))]
-        if self.solves:
-            voted, config = self.vote(layers[1]), self.config
-            alone = each_alone(layers[1], voted.pose, self.scene.family(0)(), config.temperature, config.off_scale)
-            own = voted.evidence.softmax(1)[..., None] * alone.belongs()
+        if self.config.objects == "one":
+            own = self.presence(code)[..., None] * self.alone(layers[1], layers[0].pose).belongs()
             shares[0] = torch.cat([1 - own.sum(1, keepdim=True), own], 1)
         return tuple(shares)
 
