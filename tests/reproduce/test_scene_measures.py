@@ -31,6 +31,7 @@ class Known(Stub):
     def __init__(self, images: ImageSet) -> None:
         super().__init__(images)
         self.config = SimpleNamespace(capsules=(4, 2))
+        self.mends = 1
 
     def seen(self, x: Tensor, right: bool) -> Any:
         label = (255 * x[:, 0, 0, 0]).round().long()
@@ -41,8 +42,8 @@ class Known(Stub):
     def encode(self, x: Tensor) -> Any:
         return self.seen(x, right=False)
 
-    def refine(self, x: Tensor, steps: int) -> Any:
-        return self.seen(x, right=True)
+    def refine(self, x: Tensor, steps: int, layers: int | None = None) -> Any:
+        return self.seen(x, right=layers in (None, self.mends))
 
     def reconstruct(self, x: Tensor, refine: int = 0) -> Tensor:
         return x + (0.0 if refine else 0.5)
@@ -60,6 +61,19 @@ def test_refines_gain_is_in_points_and_over_the_whole_test_part() -> None:
     assert (found["before"], found["after"]) == (pytest.approx(0.875), 1.0)
     assert found["rotated_mse"] == 0.0
     assert found["rotated_mse_encoder"] == pytest.approx(0.25)
+
+
+def test_what_refining_objects_adds_is_told_of_every_angle_and_parts_stand_still() -> None:
+    train = four(400)
+    model = Known(train)
+    subject = look(model, Splits(train, four(0), four(160)))
+    found = scenes.refine_objects(subject).values
+    # the first pixel is turned away but at 0 degrees: there nothing is left to read
+    assert (found["before-rotated-0"], found["after-rotated-0"]) == (pytest.approx(0.875), 1.0)
+    assert found["gain-rotated-0"] == pytest.approx(12.5)
+    assert {name.partition("-")[2] for name in found} == {f"rotated-{angle}" for angle in (0, 45, 90, 135, 180)}
+    model.mends = 2
+    assert scenes.refine_objects(subject).values["gain-rotated-0"] == 0.0
 
 
 def test_specialisation_counts_objects_and_their_purity() -> None:

@@ -41,9 +41,11 @@ def presences_and_poses(code: Any) -> Float[Tensor, "batch features"]:
 
 
 @torch.no_grad()
-def of_all(model: Any, images: ImageSet, features: Features = latents) -> Float[Tensor, "n features"]:
-    """Gives the latent variables of a whole set, or other features."""
-    return torch.cat([features(model, pixels(x)) for x, _ in iterate(images, BATCH, model.device)])
+def of_all(
+    model: Any, images: ImageSet, features: Features = latents, batch: int = BATCH
+) -> Float[Tensor, "n features"]:
+    """Gives the latent variables of a whole set, or other features, so many pictures at a time."""
+    return torch.cat([features(model, pixels(x)) for x, _ in iterate(images, batch, model.device)])
 
 
 def probe_accuracy(model: Any, splits: Splits, labels: int, seed: int = 0) -> tuple[float, int]:

@@ -217,16 +217,27 @@ def test_refining_one_object_that_a_network_found_climbs_the_pose_of_every_objec
     assert (evidence - model.evidence_at(parts, before.objects.pose) > 5).all()
 
 
-def test_refining_one_object_that_a_network_found_climbs_which_one_it_is() -> None:
-    """From the network's answer towards the model's posterior."""
+def test_refining_one_object_that_a_network_found_tells_the_posterior_of_which_one_it_is() -> None:
+    model, x = tiny(top="set", objects="one", vote_heat=7.0), torch.rand(3, 1, 10, 10)
+    after = model.refine(x, 20)
+    posterior = model.evidence_at(after.layers[1].middle(), after.objects.pose).div(7.0).softmax(1)
+    assert torch.allclose(after.presence, posterior, atol=1e-5)
+
+
+@pytest.mark.parametrize("objects", ["one", "several"])
+def test_refining_the_top_alone_leaves_the_parts_alone_and_explains_no_worse(objects: str) -> None:
     torch.manual_seed(0)
-    model, x = tiny(top="set", objects="one"), torch.rand(3, 1, 10, 10)
-    before, after = model.encode(x), model.refine(x, 200)
-    assert torch.allclose(after.presence.sum(1), torch.ones(3), atol=1e-5)
-    posterior = model.evidence_at(after.layers[1].middle(), after.objects.pose).log_softmax(1)
-    away = [(p * (p.log() - posterior)).sum(1) for p in (before.presence, after.presence)]
-    assert (away[1] < 0.9 * away[0]).all()
-    assert torch.allclose(model.refine(x, 0).objects.presence_logit, before.objects.presence_logit, atol=1e-4)
+    model, x = tiny(top="set", objects=objects), torch.rand(3, 1, 10, 10)
+    before, after = model.encode(x), model.refine(x, 100, layers=1)
+    assert all(torch.equal(one, other) for one, other in zip(before.parts, after.parts, strict=True))
+    assert not torch.allclose(before.objects.pose, after.objects.pose, atol=0.01)
+    assert (model.log_joint(x, *after) > model.log_joint(x, *before)).all()
+
+
+def test_where_objects_are_solved_nothing_of_the_top_is_left_to_refine() -> None:
+    model, x = tiny(top="votes", objects="one"), torch.rand(3, 1, 10, 10)
+    for one, other in zip(model.encode(x).layers, model.refine(x, 5, layers=1).layers, strict=True):
+        assert all(torch.equal(part, same) for part, same in zip(one, other, strict=True))
 
 
 def test_of_one_object_that_a_network_found_the_presences_are_shares_of_one() -> None:

@@ -49,6 +49,25 @@ def test_stage_by_stage_only_the_right_weights_move(top: str) -> None:
     assert moving(model, "joint") >= {"scene.families.0.offset", "scene.templates.rgb_logit"}
 
 
+@pytest.mark.parametrize("stage", ["objects", "joint"])
+def test_a_network_that_finds_one_object_is_taught_and_teaches_nothing(stage: str) -> None:
+    """The same model is learned whether a network is there or not, and every weight of the network is pulled at."""
+    solved, taught = (
+        tiny(top=top, objects="one", twin=1.0, joint_twin=1.0, **ROAD).train() for top in ("votes", "set")
+    )
+    taught.load_state_dict(solved.state_dict(), strict=False)
+    moving(solved, stage)
+    moved = moving(taught, stage)
+    pulls = {name: p.grad for name, p in solved.named_parameters()}
+    for name, p in taught.named_parameters():
+        if not name.startswith("recogniser.parents"):
+            one, other = (torch.zeros_like(p) if g is None else g for g in (p.grad, pulls[name]))
+            assert torch.allclose(one, other, atol=1e-6), name
+    network = {name for name, _ in taught.named_parameters() if name.startswith("recogniser.parents")}
+    spreads = {name for name in network if ".heads.2." in name}  # of poses that are deltas
+    assert network - moved == spreads
+
+
 def test_the_papers_road_is_one_joint_stage() -> None:
     assert [stage.name for stage in tiny().stages()] == ["joint"]
     assert [stage.name for stage in tiny(poses="gaussian").stages()] == ["joint", "full"]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import torch
-from torch.distributions import Categorical, MultivariateNormal
+from torch.distributions import MultivariateNormal
 
 from gencaps.papers.probabilistic.capsules import Capsules, Layer
 from gencaps.papers.probabilistic.layer import Bonds, frames, place
 from gencaps.papers.probabilistic.mixture import (
-    chosen,
     disagreement,
     doubt,
     each_alone,
     guessed,
     imbalance,
     log_pose_prior,
+    misplaced,
     odds,
     tempered,
     vote,
@@ -135,16 +135,6 @@ def test_a_great_heat_gives_the_mean_and_a_heat_of_one_the_mixture() -> None:
     assert torch.isclose(tempered(evidence, 1.0)[0], by_hand)
 
 
-def test_a_free_choice_of_one_object_lies_below_the_mixture_and_reaches_it_at_the_posterior() -> None:
-    evidence = 3 * torch.randn(4, 5)
-    exact = tempered(evidence, 1.0)
-    assert torch.allclose(chosen(evidence, evidence + 7.0), exact, atol=1e-5)
-    # the gap is the divergence of the two
-    logit = torch.randn(4, 5)
-    gap = torch.distributions.kl_divergence(Categorical(logits=logit), Categorical(logits=evidence))
-    assert torch.allclose(exact - chosen(evidence, logit), gap, atol=1e-5)
-
-
 def test_odds_are_the_logits_of_the_responsibilities() -> None:
     evidence = torch.randn(4, 5)
     assert torch.allclose(odds(evidence), torch.logit(evidence.softmax(1)), atol=1e-4)
@@ -191,6 +181,16 @@ def test_a_guess_is_best_where_it_is_the_responsibility() -> None:
     share = (evidence / 2).softmax(1)
     assert abs(guess(evidence / 2) + float((share * share.log()).sum())) < 1e-6
     assert guess(evidence / 2) < guess(torch.zeros(1, 3)) < guess(-evidence)
+
+
+def test_objects_are_misplaced_by_what_they_explain_badly_weighed_by_who_is_likely() -> None:
+    # responsibilities 0.75 and 0.25 at heat 2: -(0.75 * -4 + 0.25 * -8) / 2
+    evidence = 2 * torch.tensor([[3.0, 1.0]]).log().requires_grad_()
+    at = torch.tensor([[-4.0, -8.0]], requires_grad=True)
+    found = misplaced(at, evidence, 2.0)
+    assert torch.allclose(found, torch.tensor([2.5]))
+    assert torch.allclose(torch.autograd.grad(found.sum(), at)[0], torch.tensor([[-0.375, -0.125]]))
+    assert not misplaced(at.detach(), evidence, 2.0).requires_grad
 
 
 def test_pose_prior_by_hand() -> None:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn import functional
 
 from gencaps.model import CapsuleModel, PictureInfo, Pictures
 from gencaps.papers.probabilistic.bound import Bound, Draws, bound_of, log_q
@@ -16,13 +15,12 @@ from gencaps.papers.probabilistic.capsules import Capsules, Layer, PerPicture
 from gencaps.papers.probabilistic.config import ProbabilisticConfig
 from gencaps.papers.probabilistic.generative import Scene
 from gencaps.papers.probabilistic.inference import Inferred, Recogniser, draw_from, random_numbers
-from gencaps.papers.probabilistic.layer import log_children
+from gencaps.papers.probabilistic.layer import Bonds, log_children
 from gencaps.papers.probabilistic.mixture import (
     Alone,
     ParentPoses,
     PerObject,
     Voted,
-    chosen,
     each_alone,
     log_pose_prior,
     odds,
@@ -111,13 +109,20 @@ class Abilities(CapsuleModel):
             rounds=config.votes,
         )
 
-    def alone(self, child: Capsules, pose: ParentPoses) -> Alone:
-        """Gives the parts' log joint with s under each object alone at its pose."""
-        return each_alone(child, pose, self.scene.family(0)(), self.config.temperature, self.config.off_scale)
+    def alone(self, child: Capsules, pose: ParentPoses, still: bool = False) -> Alone:
+        """Gives the parts' log joint with s under each object alone at its pose.
 
-    def evidence_at(self, child: Capsules, pose: ParentPoses) -> PerObject:
+        Args:
+            still: lets no gradient into what the model has learned.
+        """
+        bonds = self.scene.family(0)()
+        if still:
+            bonds = Bonds(*(part.detach() for part in bonds))
+        return each_alone(child, pose, bonds, self.config.temperature, self.config.off_scale)
+
+    def evidence_at(self, child: Capsules, pose: ParentPoses, still: bool = False) -> PerObject:
         """Gives log p(parts, A_i) of each object alone at its pose. (Smith et al., 2021), Eq. (2) to Eq. (6)."""
-        return self.alone(child, pose).log_prob() + log_pose_prior(pose, self.config.pose_scale)
+        return self.alone(child, pose, still).log_prob() + log_pose_prior(pose, self.config.pose_scale)
 
     def evidence_of(self, child: Capsules, pose: ParentPoses) -> PerObject:
         """Gives how well each object alone explains the parts: by their votes, or at poses that a network gave."""
@@ -155,14 +160,21 @@ class Abilities(CapsuleModel):
                 layer = self.above(k - 1, drawn)
         return Inferred(*(tuple(part) for part in zip(*reversed(found), strict=True)))
 
-    def bound_at(self, x: Pictures, inferred: Inferred, deltas: bool, turn: Turns | None = None) -> Bound:
-        """Gives the bound at a draw from q; of pictures that were turned to be read, the turns are given."""
+    def bound_at(self, x: Pictures | None, inferred: Inferred, deltas: bool, turn: Turns | None = None) -> Bound:
+        """Gives the bound at a draw from q.
+
+        Args:
+            x: the pictures; ``None`` leaves out how well they are painted.
+            turn: of pictures that were turned to be read.
+        """
         log_qs = [log_q(q, drawn, self.config.temperature, deltas) for q, drawn in zip(*inferred, strict=True)]
-        log_picture = self.scene.log_picture(x, on_canvas(inferred.drawn[-1], turn))
-        return bound_of(log_picture, self.scene.log_layers(inferred.drawn), tuple(log_qs))
+        log_layers = self.scene.log_layers(inferred.drawn)
+        if x is None:
+            return bound_of(torch.zeros_like(log_layers[0]), log_layers, tuple(log_qs))
+        return bound_of(self.scene.log_picture(x, on_canvas(inferred.drawn[-1], turn)), log_layers, tuple(log_qs))
 
     def bound_of_one(
-        self, x: Pictures, inferred: Inferred, mixture: PerPicture, deltas: bool, turn: Turns | None = None
+        self, x: Pictures | None, inferred: Inferred, mixture: PerPicture, deltas: bool, turn: Turns | None = None
     ) -> Bound:
         """Gives the bound at a draw from q where exactly one object is on.
 
@@ -217,50 +229,56 @@ class Abilities(CapsuleModel):
         evidence = self.evidence_of(middles[1], middles[0].pose)
         return picture + torch.stack([tempered(evidence, 1.0), *below]).sum(0)
 
-    def refine(self, x: Pictures, steps: int, rate: float = 0.02, seed: int = 0) -> Encoded:
+    def refine(self, x: Pictures, steps: int, rate: float = 0.02, seed: int = 0, layers: int | None = None) -> Encoded:
         """Optimises q of each picture by itself, from the networks' answer on: free-form inference.
 
         (Smith et al., 2021), Sec. 2.4. The bound is climbed by Adam, at fresh random numbers each step. Where there is
-        one object, it is solved from votes again and which one it is is summed out; or, where a network found it,
-        which one it is is climbed too, and each object's pose by how well that object alone explains the parts.
+        one object, which one it is is summed out; objects are solved from votes again, or, where a network found them,
+        each one's pose is climbed by how well that object alone explains the parts.
 
         Args:
             steps: of Adam.
             rate: its first step size, which falls to 0.
             seed: of the random numbers.
+            layers: how many, from the top, are optimised while those below stay as the networks told; ``None`` for all.
         """
         config, noise = self.config, Noise(seed, x.device)
         with torch.no_grad():
             start = self.encode(x)
         deltas, one = config.poses == "delta", config.objects == "one"
-        told = one and not self.solves  # a network told which object it is
+        free = len(config.capsules) if layers is None else layers
+        if self.solves and free < 2:
+            return start  # objects are solved: there is nothing to climb
         turn = start.turn if config.turns > 1 else None
+        painted = x if free == len(config.capsules) else None  # what is painted by parts that stand still is no matter
         nobody = Layer(*(part[:, :0] for part in start.layers[0]))
-        objects, *below = start.layers
-        if told:  # as log shares, which a softmax keeps
-            objects = objects._replace(presence_logit=functional.logsigmoid(objects.presence_logit))
 
-        def objective(q: tuple[Layer, ...]) -> Float[Tensor, "batch"]:
+        def objective(freed: tuple[Layer, ...]) -> Float[Tensor, "batch"]:
+            q = (*freed, *start.layers[free:])
             draws = random_numbers(config.capsules, len(x), noise)
             drawn = tuple(
                 draw_from(layer, draw, config.temperature, deltas) for layer, draw in zip(q, draws, strict=True)
             )
             if not one:
-                return self.bound_at(x, Inferred(q, drawn), deltas, turn).total()
+                return self.bound_at(painted, Inferred(q, drawn), deltas, turn).total()
+            evidence = self.evidence_of(drawn[1], q[0].pose.detach())
             whole = Inferred((nobody, *q[1:]), (nobody.middle(), *drawn[1:]))
-            if not told:
-                return self.bound_of_one(x, whole, tempered(self.vote(drawn[1]).evidence, 1.0), deltas, turn).total()
-            mixture = chosen(self.evidence_at(drawn[1], q[0].pose.detach()), q[0].presence_logit)
+            bound = self.bound_of_one(painted, whole, tempered(evidence, 1.0), deltas, turn).total()
+            if self.solves:
+                return bound
             # a pose has the same best place whatever its object's share, and finds it however small that is
             own = self.evidence_at(Capsules(*(part.detach() for part in drawn[1])), q[0].pose).sum(1)
-            return self.bound_of_one(x, whole, mixture, deltas, turn).total() + own - own.detach()
+            return bound + own - own.detach()
 
-        objects, *below = climb(objective, (objects, *below), steps, rate)
-        if told:
-            objects = objects._replace(presence_logit=odds(objects.presence_logit))
-        elif one:
+        objects, *below = (*climb(objective, start.layers[:free], steps, rate), *start.layers[free:])
+        if one:
             with torch.no_grad():
-                objects = self.above(0, below[0].middle())
+                parts = below[0].middle()
+                if self.solves:
+                    objects = self.above(0, parts)
+                else:  # what the network guessed, the model tells
+                    told = odds(self.evidence_at(parts, objects.pose) / config.vote_heat)
+                    objects = objects._replace(presence_logit=told)
         return Encoded((objects, *below), start.turn)
 
     def paint(self, lowest: Capsules) -> Pictures:

@@ -55,7 +55,7 @@ class ProbabilisticConfig:
     norm: Literal["before", "after"] = "before"
     """Where its blocks normalise; after is as first published, and deaf for a thousand steps."""
     top: Literal["set", "votes"] = "set"
-    """How objects are found: by the set transformer (the paper), or solved from their parts' votes."""
+    """How objects are found: by the set transformer (the paper; votes teach it), or solved from their parts' votes."""
     vote_heat: float = 20.0
     """What the votes' log odds are divided by: parts that stray together count as fewer."""
     votes: int = 3

@@ -115,19 +115,6 @@ def tempered(evidence: PerObject, heat: float | Float[Tensor, ""]) -> PerPicture
     return heat * ((evidence / heat).logsumexp(1) - math.log(evidence.shape[1]))
 
 
-def chosen(evidence: PerObject, logit: PerObject) -> PerPicture:
-    """Gives what is below ``tempered(evidence, 1)`` at any posterior of which one object is on, equal at the exact one.
-
-    ``sum_i q_i (evidence_i - log q_i) - log n``: the bound's part where that posterior is free. (Smith et al., 2021),
-    Sec. 2.4.
-
-    Args:
-        logit: of q, by a softmax.
-    """
-    log_share = logit.log_softmax(1)
-    return (log_share.exp() * (evidence - log_share)).sum(1) - math.log(evidence.shape[1])
-
-
 def imbalance(evidence: PerObject, heat: float | Float[Tensor, ""]) -> Float[Tensor, ""]:
     """Gives how unevenly a batch uses the objects: KL of their mean responsibility from uniform, 0 where even.
 
@@ -159,10 +146,23 @@ def odds(evidence: PerObject) -> PerObject:
     return evidence - others.logsumexp(2)
 
 
-def guessed(q: Layer, evidence: PerObject, heat: float | Float[Tensor, ""]) -> PerPicture:
+def guessed(q: Layer, evidence: PerObject, heat: float) -> PerPicture:
     """Gives how badly an encoder's presences tell which object is on: the cross entropy of its softmax.
 
-    The responsibilities teach; nothing flows back into them.
+    The responsibilities, softened by heat, teach; nothing flows back into them.
     """
     wanted = (evidence / heat).softmax(1).detach()
     return -(wanted * functional.log_softmax(q.presence_logit, 1)).sum(1)
+
+
+def misplaced(at: PerObject, evidence: PerObject, heat: float) -> PerPicture:
+    """Gives how badly the objects explain the parts at an encoder's poses, weighed by their responsibilities.
+
+    ``-sum_i r_i log p(parts, A_i given i) / heat``: least at the most likely poses. Nothing flows back into r.
+
+    Args:
+        at: log p(parts, A_i) of each object alone at its pose.
+        evidence: what the responsibilities are taken from.
+        heat: softens them.
+    """
+    return -((evidence / heat).softmax(1).detach() * at).sum(1) / heat

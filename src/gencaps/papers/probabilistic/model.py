@@ -20,6 +20,7 @@ from gencaps.papers.probabilistic.mixture import (
     doubt,
     guessed,
     imbalance,
+    misplaced,
     tempered,
 )
 from gencaps.papers.probabilistic.telling import Telling
@@ -90,14 +91,21 @@ class ProbabilisticCapsules(Telling):
         with torch.autocast(x.device.type, enabled=False):
             return self.bound_at(x, self.infer(x, draws, deltas, objects), deltas)
 
-    def evidence(self, child: Capsules, heat: Float[Tensor, ""]) -> Evidence:
-        """Gives log p(parts given each object alone), and where a network finds objects, how badly it tells which."""
+    def evidence(self, child: Capsules) -> Evidence:
+        """Gives log p(parts given each object alone), solved from votes, and how badly a network tells the same.
+
+        Note: departs from (Smith et al., 2021), whose network learns along with the model. What votes solve teaches it:
+        so the model is the same whoever finds its objects, and a network that goes astray does not lead it astray.
+        """
+        voted = self.vote(child)
         if self.config.top == "votes":
-            voted = self.vote(child)
             return Evidence(voted.evidence, voted.pose, {})
-        q = self.recogniser.above(0, child)
-        evidence = self.evidence_at(child, q.pose)
-        return Evidence(evidence, q.pose, {"guess": guessed(q, evidence, heat)})
+        heat = self.config.vote_heat
+        parts = Capsules(*(part.detach() for part in child))
+        q = self.recogniser.above(0, parts)
+        at = self.evidence_at(parts, q.pose, still=True)
+        taught = {"guess": guessed(q, voted.evidence, heat), "place": misplaced(at, voted.evidence, heat)}
+        return Evidence(voted.evidence, voted.pose, taught)
 
     def mix(
         self,
@@ -118,7 +126,7 @@ class ProbabilisticCapsules(Telling):
         with torch.autocast(x.device.type, enabled=False):
             with torch.set_grad_enabled(torch.is_grad_enabled() and not still):
                 inferred = self.infer(x, draws, deltas, False)
-            evidence, pose, terms = self.evidence(inferred.drawn[1], heat)
+            evidence, pose, terms = self.evidence(inferred.drawn[1])
             if self.scene.seen is not None and not still and torch.is_grad_enabled():
                 self.scene.seen.see(pose.detach(), evidence.detach().softmax(1))
             if still:
@@ -130,7 +138,7 @@ class ProbabilisticCapsules(Telling):
             if twin is not None:
                 with torch.set_grad_enabled(torch.is_grad_enabled() and not still):
                     seen = self.infer(twin, draws, deltas, False).drawn[1]
-                other = self.evidence(seen, heat).log_prob
+                other = self.vote(seen).evidence
                 terms["twin"], terms["doubt"] = heat * disagreement(evidence, other, heat), heat * doubt(evidence, heat)
             return terms, imbalance(evidence, heat)
 

@@ -43,6 +43,7 @@ MEASURES: dict[str, Callable[[Subject], Measured]] = {
     "probe_scene_alike": probes.probe_scene_alike,
     "probe_scene_one_side": probes.probe_scene_one_side,
     "refine": scenes.refine,
+    "refine_objects": scenes.refine_objects,
     "refining": scenes.refining,
     "bound": scenes.bound,
     "specialisation": scenes.specialisation,

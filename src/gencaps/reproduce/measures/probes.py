@@ -81,17 +81,18 @@ def probe_on(subject: Subject, parts: dict[str, slice], angles: dict[str, float]
         angles: how far test pictures are turned at most, under names that quantities end with.
     """
     model, test = subject.model, subject.splits.test
-    train = _turned(subject.splits.train, subject.run.recipe.train.degrees, TRAIN_TURNS)
+    train = all_turned(subject.splits.train, subject.run.recipe.train.degrees, TRAIN_TURNS)
     found, y = of_all(model, train), train.y.to(model.device)
     fitted = {name: LinearProbe.fit(found[:, part], y, len(train.names)) for name, part in parts.items()}
     values = {}
     for how, angle in angles.items():
-        seen = of_all(model, _turned(test, angle, TEST_TURNS))
+        seen = of_all(model, all_turned(test, angle, TEST_TURNS))
         values |= {f"{name}{how}": fitted[name].accuracy(seen[:, parts[name]], test.y) for name in parts}
     return Measured(values)
 
 
-def _turned(images: ImageSet, degrees: float, seed: int) -> ImageSet:
+def all_turned(images: ImageSet, degrees: float, seed: int) -> ImageSet:
+    """Turns every picture by an angle of its own, up to so many degrees; none where that is 0."""
     return rotated(images, degrees, seed) if degrees else images
 
 

@@ -17,13 +17,15 @@ from gencaps.metrics.generation import purity
 from gencaps.metrics.probe import LinearProbe
 from gencaps.metrics.specialisation import in_use
 from gencaps.model import Step
-from gencaps.reproduce.measures.probes import presences
+from gencaps.reproduce.measures.probes import SWEEP, TEST_TURNS, all_turned, presences
 from gencaps.reproduce.subject import Measured, Subject
 
 STEPS, PICTURES = 200, 1000
 PROBED = 10_000
 """Training pictures that a probe of refined presences is fitted on."""
-TEACHING = ("uneven", "guess", "twin", "doubt")
+AT_ONCE_ON_GPU = 5000
+"""Pictures that a GPU refines at once: a step of few is mostly launches."""
+TEACHING = ("uneven", "guess", "place", "twin", "doubt")
 """Loss terms that are no part of the bound."""
 
 
@@ -74,6 +76,24 @@ def refine(subject: Subject) -> Measured:
 
 
 @torch.no_grad()
+def refine_objects(subject: Subject) -> Measured:
+    """Says what optimising objects alone adds to the probe on t0, on test pictures turned by up to so many degrees.
+
+    Parts stay as their encoder told. The probe is fitted once, on the network's presences of upright training pictures.
+    """
+    model, splits = subject.model, subject.splits
+    steps, train = subject.count(STEPS, 3), splits.train
+    test = splits.test[torch.arange(subject.count(len(splits.test), 40))]
+    fitted = LinearProbe.fit(of_all(model, train, presences), train.y.to(model.device), len(train.names))
+    values = {}
+    for how, angle in SWEEP.items():
+        shown = all_turned(test, angle, TEST_TURNS)
+        before, after = (fitted.accuracy(_presences_after(model, shown, n, layers=1), test.y) for n in (0, steps))
+        values |= {f"before-{how}": before, f"after-{how}": after, f"gain-{how}": 100 * (after - before)}
+    return Measured(values)
+
+
+@torch.no_grad()
 def refining(subject: Subject) -> Measured:
     """Times free-form inference of the first 1,000 test pictures."""
     model, steps = subject.model, subject.count(STEPS, 3)
@@ -97,11 +117,15 @@ def bound(subject: Subject) -> Measured:
     return Measured({"nats": total / len(test)})
 
 
-def _presences_after(model: Any, images: ImageSet, steps: int) -> Tensor:
-    """Gives the logits of q(t0) after so many steps of free-form inference."""
+def _presences_after(model: Any, images: ImageSet, steps: int, layers: int | None = None) -> Tensor:
+    """Gives the logits of q(t0) after so many steps of free-form inference of so many layers, or of all."""
     if not steps:
         return of_all(model, images, presences)
-    return of_all(model, images, lambda model, x: model.refine(x, steps).objects.presence_logit)
+
+    def refined(model: Any, x: Tensor) -> Tensor:
+        return model.refine(x, steps, layers=layers).objects.presence_logit
+
+    return of_all(model, images, refined, AT_ONCE_ON_GPU if model.device.type == "cuda" else BATCH)
 
 
 def _shown(x: Tensor, device: torch.device) -> Tensor:
