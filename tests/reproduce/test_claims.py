@@ -63,6 +63,8 @@ def test_claims_whose_system_is_there_can_be_measured() -> None:
     ready = [claim for claim in CLAIMS.values() if claim.kind != "cited" and book().missing(claim) is None]
     assert len(ready) >= 30
     for claim in ready:
+        if claim.plot is not None:
+            continue  # the book reads what it draws
         assert claim.measure is not None
         name, _, quantity = claim.measure.partition(":")
         assert (quantity in FIGURES) if claim.kind == "figure" else (name in MEASURES), claim.id

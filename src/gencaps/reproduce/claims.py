@@ -72,6 +72,9 @@ class Claim:
     runs: tuple[str, ...] = ()
     measure: str | None = None
     """MEASURE:QUANTITY."""
+    plot: Mapping[str, Any] | None = None
+    """Of a figure that draws other claims' results: ``x`` and ``y`` say what is drawn, ``curves`` holds, by the name of
+    a curve and by x, the claim whose result stands there."""
     pictures: int | None = None
     """The number of training pictures that the data set must have."""
     needs: str | None = None
@@ -91,6 +94,12 @@ class Claim:
     def quantity(self) -> str:
         """The second half."""
         return (self.measure or "").partition(":")[2]
+
+    @property
+    def drawn(self) -> dict[str, dict[float, str]]:
+        """The claims that a plot draws, by curve and by x."""
+        curves = self.plot["curves"] if self.plot else {}
+        return {curve: {float(x): name for x, name in points.items()} for curve, points in curves.items()}
 
     @property
     def command(self) -> str | None:
@@ -217,6 +226,8 @@ def _fault(claim: Claim, book: Book) -> str | None:
         return f"is of kind '{claim.kind}'{nearest(claim.kind, get_args(Kind))}"
     if claim.kind == "cited":
         return "is cited, and cited claims have no run" if claim.runs or claim.measure else None
+    if claim.plot is not None:
+        return _fault_of_plot(claim, book)
     if not claim.runs or claim.measure is None or ":" not in claim.measure:
         return "names no run or no MEASURE:QUANTITY"
     unknown = next((name for name in claim.runs if name not in book.runs), None)
@@ -228,4 +239,21 @@ def _fault(claim: Claim, book: Book) -> str | None:
         return "has a range without the direction 'within', or the reverse"
     if claim.against is not None and claim.against not in book.claims:
         return f"is against '{claim.against}', which is nowhere{nearest(claim.against, book.claims)}"
+    return None
+
+
+def _fault_of_plot(claim: Claim, book: Book) -> str | None:
+    if claim.kind != "figure" or claim.runs or claim.measure:
+        return "is a plot, and plots are figures without run or measure"
+    if claim.plot is None or set(claim.plot) != {"x", "y", "curves"}:
+        return "is a plot without just x, y and curves"
+    try:
+        names = [name for points in claim.drawn.values() for name in points.values()]
+    except ValueError as error:
+        return f"has a point whose x is no number: {error}"
+    unknown = next((name for name in names if name not in book.claims), None)
+    if unknown is not None:
+        return f"draws '{unknown}', which is nowhere{nearest(unknown, book.claims)}"
+    if not names or any(book.claims[name].kind != "value" for name in names):
+        return "draws nothing, or what is no value"
     return None

@@ -22,6 +22,8 @@ from gencaps.reproduce.hand import lacking
 from gencaps.reproduce.judge import Judge, get_judge, judge_path, judge_recipe
 from gencaps.reproduce.kept import Kept, keep, recall, spelled
 from gencaps.reproduce.measures import FIGURES, MEASURES
+from gencaps.reproduce.plot import draw, read_points, tried
+from gencaps.reproduce.plot import lacking as lacking_point
 from gencaps.reproduce.results import path_of, picture_of, read_result, renew, rival_mean, row, write_result
 from gencaps.reproduce.subject import Measured, Subject
 from gencaps.reproduce.training import ensure_trained, recipe_of, training_seconds
@@ -80,8 +82,12 @@ def run_claims(
 ) -> Iterator[Outcome]:
     """Measures claims; those of the same models and the same measure share one measurement."""
     refuse_all(claims, bench, seeds)
-    for group in grouped(claims):
+    for group in grouped([claim for claim in claims if claim.plot is None]):
         yield from _run_group(group, bench, seeds, say)
+    for claim in claims:  # plots last: they draw what the others were just measured at
+        if claim.plot is not None:
+            say(f"drawing {claim.id}")
+            yield _plot(claim, bench)
 
 
 def refuse_all(claims: Sequence[Claim], bench: Bench, seeds: int | None = None) -> None:
@@ -90,6 +96,9 @@ def refuse_all(claims: Sequence[Claim], bench: Bench, seeds: int | None = None) 
     for claim in claims:
         refuse(claim, bench)
         _refuse_loss(claim, bench, seeds)
+        absent = None if bench.smoke else lacking_point(claim, bench.book, bench.results)
+        if absent is not None and absent not in claims:
+            raise GencapsError(f"'{claim.id}' draws '{absent.id}', which was not measured yet: {absent.command}")
     if not bench.smoke:
         _refuse_folder(bench.results)
 
@@ -101,6 +110,8 @@ def refuse(claim: Claim, bench: Bench) -> None:
     missing = bench.book.missing(claim)
     if missing is not None:
         raise GencapsError(f"'{claim.id}' cannot be run: {missing}")
+    if claim.plot is not None:
+        return
     of_figure = claim.measure_name == "figure"
     known: Any = FIGURES if of_figure else MEASURES
     wanted = claim.quantity if of_figure else claim.measure_name
@@ -177,6 +188,21 @@ def _run_group(group: list[Claim], bench: Bench, seeds: int | None, say: Callabl
     facts = {"seeds": wanted, **_machine(bench, made), "seconds": round(seconds, 1)}
     for claim in group:
         yield _finish(claim, bench, found, subject, facts, seeds)
+
+
+def _plot(claim: Claim, bench: Bench) -> Outcome:
+    """Draws other claims' results; in a smoke run points that stand for them."""
+    plot = claim.plot or {}
+    curves = tried(claim) if bench.smoke else read_points(claim, bench.book, bench.results)
+    picture = draw(curves, plot["x"], plot["y"])
+    here = environment(choose_device(bench.device))
+    facts: dict[str, Any] = {name: here[name] for name in ("device", "torch", "commit", "date")}
+    facts |= {"command": claim.command, "notes": ["drawn from the results of the claims that it shows"]}
+    if bench.smoke:
+        return Outcome(claim, row(claim, [], facts), None)
+    facts["picture"] = save_picture(picture, picture_of(bench.results, claim)).name
+    path = write_result(bench.results, claim, [], facts, None)
+    return Outcome(claim, row(claim, [], facts), path)
 
 
 def measure_seed(claim: Claim, seed: int, bench: Bench, say: Callable[[str], None]) -> Kept:

@@ -69,7 +69,6 @@ FIGURES: dict[str, Callable[[Subject], Image.Image]] = {
     "attribute_swapping": figures.attribute_swapping,
     "attribute_interpolation": figures.attribute_interpolation,
     "multi_attribute_interpolation": figures.multi_attribute_interpolation,
-    "rotated_training": scene_figures.rotated_training,
     "refine_rotated": scene_figures.refine_rotated,
     "template_sheet": scene_figures.template_sheet,
     "templates_turned": scene_figures.templates_turned,

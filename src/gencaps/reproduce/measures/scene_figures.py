@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,7 +11,6 @@ from torch import Tensor
 from gencaps.data.transforms import rotate
 from gencaps.engine.evaluate import pixels
 from gencaps.figures import grid, tinted
-from gencaps.reproduce.measures.probes import probe_alike, probe_scene_alike
 from gencaps.reproduce.subject import Subject
 
 COLUMNS, ANGLES, STEPS = 10, 12, 200
@@ -65,31 +62,3 @@ def template_arrangement(subject: Subject) -> Image.Image:
         rows.append(_by_template(trained.model, x))
     labels = [f"trained on turns of up to {t.run.recipe.train.degrees:g}" for t in subject.trained]
     return grid(torch.cat(rows), COLUMNS, row_labels=labels)
-
-
-@torch.no_grad()
-def rotated_training(subject: Subject) -> Image.Image:
-    """Draws what probes read off models trained and tested on turned pictures, Figure 4."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    curves: dict[str, list[tuple[float, float]]] = {}
-    for trained in subject.trained:
-        degrees = trained.run.recipe.train.degrees
-        alone = replace(subject, trained=(trained,))
-        capsules = hasattr(trained.model, "scene")
-        seen = (probe_scene_alike if capsules else probe_alike)(alone).values
-        for name, prefix in {"t0": "t0-", "t0 and A0": "t0-a0-"}.items() if capsules else [("VAE", "")]:
-            curves.setdefault(name, []).append((degrees, seen[f"{prefix}test"]))
-    figure, axes = pyplot.subplots(figsize=(5, 3.5), dpi=110)
-    for name, points in curves.items():
-        axes.plot(*zip(*sorted(points), strict=True), marker="o", label=name)
-    axes.set(xlabel="trained and tested on turns of up to, degrees", ylabel="accuracy of a linear probe", ylim=(0, 1))
-    axes.legend()
-    figure.tight_layout()
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
-    pyplot.close(figure)
-    return Image.open(buffer).convert("RGB")
