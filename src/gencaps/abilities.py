@@ -150,7 +150,7 @@ class Turns(Protocol):
 class Refines(Protocol):
     """Optimises a picture's capsules by themselves, from the networks' answer on."""
 
-    def refine(self, x: Pictures, steps: int) -> Any: ...
+    def refine(self, x: Pictures, steps: int, *, layers: int | None = None) -> Any: ...
 
 
 class Explained(NamedTuple):

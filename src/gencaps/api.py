@@ -111,10 +111,15 @@ class Capsules:
         return _on_cpu(self._able(Encodes).encode(self.pictures(pictures)))
 
     @torch.no_grad()
-    def refine(self, pictures: Given, steps: int = 200) -> Any:
-        """Gives the capsules of each picture after so many steps of optimising them for that picture alone."""
+    def refine(self, pictures: Given, steps: int = 200, layers: int | None = None) -> Any:
+        """Gives the capsules of each picture after so many steps of optimising them for that picture alone.
+
+        Args:
+            layers: how many, from the top, are optimised: 1 for objects alone, which tells best what is there; ``None``
+                for all, which paints best.
+        """
         self._refuse_steps(steps)
-        return _on_cpu(self._able(Refines).refine(self.pictures(pictures), steps))
+        return _on_cpu(self._able(Refines).refine(self.pictures(pictures), steps, layers=layers))
 
     @torch.no_grad()
     def explain(self, pictures: Given) -> Painted:

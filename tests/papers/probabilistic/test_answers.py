@@ -36,6 +36,15 @@ def test_refined_reconstructions_are_nearer_and_bad_steps_are_refused() -> None:
     refused(lambda: model.reconstruct(x, refine=-1), "refine is -1")
     refused(lambda: model.reconstruct(x, refine=3, sample=True), "choose one")
     refused(lambda: model.refine(x, 10**9), "refine is 1000000000")
+    for layers in (0, 3):
+        refused(lambda layers=layers: model.refine(x, 2, layers=layers), f"layers is {layers}", "this scene has 2")
+
+
+def test_objects_alone_can_be_refined() -> None:
+    model, x = Capsules(tiny()), torch.rand(2, 1, 10, 10)
+    before, after = model.encode(x), model.refine(x, 20, layers=1)
+    assert torch.equal(before.parts.pose, after.parts.pose)
+    assert not torch.equal(before.objects.pose, after.objects.pose)
 
 
 def test_moving_an_object_to_the_right_moves_what_it_painted() -> None:

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gencaps.errors import GencapsError
 from gencaps.model import CapsuleModel, PictureInfo, Pictures
 from gencaps.papers.probabilistic.bound import Bound, Draws, bound_of, log_q
 from gencaps.papers.probabilistic.capsules import Capsules, Layer, PerPicture
@@ -243,10 +244,12 @@ class Abilities(CapsuleModel):
             layers: how many, from the top, are optimised while those below stay as the networks told; ``None`` for all.
         """
         config, noise = self.config, Noise(seed, x.device)
+        free = len(config.capsules) if layers is None else layers
+        if not 1 <= free <= len(config.capsules):
+            raise GencapsError(f"layers is {layers}; this scene has {len(config.capsules)}: give 1 to that, or none")
         with torch.no_grad():
             start = self.encode(x)
         deltas, one = config.poses == "delta", config.objects == "one"
-        free = len(config.capsules) if layers is None else layers
         if self.solves and free < 2:
             return start  # objects are solved: there is nothing to climb
         turn = start.turn if config.turns > 1 else None
