@@ -262,6 +262,16 @@ def test_the_likelihood_of_one_object_that_a_network_found_has_which_one_summed_
 
 
 @pytest.mark.parametrize("top", ["votes", "set"])
+def test_who_is_there_is_told_by_the_model_and_not_softened(top: str) -> None:
+    model, x = tiny(top=top, objects="one"), torch.rand(3, 1, 10, 10)
+    code = model.encode(x)
+    evidence = model.evidence_of(code.layers[1].middle(), code.objects.pose)
+    assert torch.allclose(model.presence(code), evidence.softmax(1))
+    assert torch.allclose(model.explain(x).presence, evidence.softmax(1))
+    assert not torch.allclose(model.presence(code), code.presence, atol=0.01)
+
+
+@pytest.mark.parametrize("top", ["votes", "set"])
 def test_whose_part_a_template_is_adds_up_to_one_where_there_is_one_object(top: str) -> None:
     for capsules in ((3, 4), (2, 3, 4)):
         model = tiny(top=top, objects="one", capsules=capsules)

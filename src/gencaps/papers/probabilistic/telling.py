@@ -53,9 +53,9 @@ class Telling(Abilities):
         return Explained(self.paint(lowest), shares, objects, self.presence(code))
 
     def presence(self, code: Encoded) -> Presences:
-        """Gives how surely each object is there; where it is one, solved from votes, how surely it is this one."""
-        if self.solves:
-            return self.vote(code.layers[1].middle()).evidence.softmax(1)
+        """Gives how surely each object is there; where it is one, how surely it is this one, by the model itself."""
+        if self.config.objects == "one":
+            return self.evidence_of(code.layers[1].middle(), code.objects.pose).softmax(1)
         return torch.sigmoid(code.objects.presence_logit)
 
     def strongest(self, x: Pictures) -> Integer[Tensor, "batch"]:
