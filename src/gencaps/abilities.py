@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Bool, Float, Integer
@@ -150,7 +151,9 @@ class Turns(Protocol):
 class Refines(Protocol):
     """Optimises a picture's capsules by themselves, from the networks' answer on."""
 
-    def refine(self, x: Pictures, steps: int, *, layers: int | None = None) -> Any: ...
+    def refine(
+        self, x: Pictures, steps: int, *, layers: int | None = None, each: Callable[[], None] | None = None
+    ) -> Any: ...
 
 
 class Explained(NamedTuple):

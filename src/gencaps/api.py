@@ -39,6 +39,7 @@ from gencaps.abilities import (
 from gencaps.asked import by_hand, intensities, motion, numbered, refuse_short
 from gencaps.data.arrays import Given, as_pictures
 from gencaps.engine.devices import choose_device
+from gencaps.engine.log import counting
 from gencaps.engine.pretrained import from_pretrained, how_made, model_card, run_of, save_pretrained
 from gencaps.errors import GencapsError, nearest
 from gencaps.figures import tinted
@@ -111,15 +112,18 @@ class Capsules:
         return _on_cpu(self._able(Encodes).encode(self.pictures(pictures)))
 
     @torch.no_grad()
-    def refine(self, pictures: Given, steps: int = 200, layers: int | None = None) -> Any:
+    def refine(self, pictures: Given, steps: int = 200, layers: int | None = None, *, progress: bool = False) -> Any:
         """Gives the capsules of each picture after so many steps of optimising them for that picture alone.
 
         Args:
             layers: how many, from the top, are optimised: 1 for objects alone, which tells best what is there; ``None``
                 for all, which paints best.
+            progress: shows a bar on a terminal.
         """
         self._refuse_steps(steps)
-        return _on_cpu(self._able(Refines).refine(self.pictures(pictures), steps, layers=layers))
+        refiner, x = self._able(Refines), self.pictures(pictures)
+        with counting("refining", steps, progress) as each:
+            return _on_cpu(refiner.refine(x, steps, layers=layers, each=each))
 
     @torch.no_grad()
     def explain(self, pictures: Given) -> Painted:
@@ -221,13 +225,16 @@ class Capsules:
             raise GencapsError(f"refine is {steps}; ask for 0 to {MOST_STEPS:,} steps")
 
     @torch.no_grad()
-    def reconstruct(self, pictures: Given, *, sample: bool = False, refine: int = 0, seed: int = 0) -> Painted:
+    def reconstruct(
+        self, pictures: Given, *, sample: bool = False, refine: int = 0, seed: int = 0, progress: bool = False
+    ) -> Painted:
         """Paints each picture again from its capsules: from their means, or from a sample of them.
 
         Args:
             sample: paints a sample.
             refine: steps of optimising the capsules of each picture first, for models that can.
             seed: same seed, same sample.
+            progress: shows a bar on a terminal while capsules are optimised.
         """
         self._refuse_steps(refine)
         if refine and sample:
@@ -235,7 +242,9 @@ class Capsules:
         x = self.pictures(pictures)
         if refine:
             refiner: Any = self._able(Refines)
-            return Painted(refiner.reconstruct(x, refine=refine).cpu(), self._seen(x), 1)
+            with counting("refining", refine, progress) as each:
+                made = refiner.reconstruct(x, refine=refine, each=each)
+            return Painted(made.cpu(), self._seen(x), 1)
         noise = Noise(seed, x.device) if sample else None
         return Painted(self._able(Reconstructs).reconstruct(x, noise).cpu(), self._seen(x), 1)
 

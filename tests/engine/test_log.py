@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gencaps.engine.log import RunLog, relative, remaining
+from gencaps.engine.log import RunLog, counting, relative, remaining
 from gencaps.engine.run import Run
 from gencaps.errors import GencapsError
 from tests.engine.helpers import tiny
@@ -143,3 +143,13 @@ def test_paths_are_told_as_the_user_would_type_them(tmp_path: Path, monkeypatch:
     assert relative(tmp_path / "here" / "runs" / "a") == "runs/a"
     assert relative(Path("runs/a")) == "runs/a"
     assert relative(tmp_path / "there") == str(tmp_path / "there")
+
+
+def test_steps_are_counted_on_a_terminal_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    for stream, shown, seen in ((Terminal(), True, True), (Terminal(), False, False), (io.StringIO(), True, False)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with counting("refining", 3, shown) as each:
+            for _ in range(3):
+                each()
+        assert ("refining" in stream.getvalue()) == seen

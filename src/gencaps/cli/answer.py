@@ -136,7 +136,7 @@ def run_reconstruct(options: argparse.Namespace) -> None:
     """Paints each picture beside its reconstruction."""
     model, files = load_model(options), files_in(options.pictures)
     x = read_pictures(model, files, options.invert)
-    made = model.reconstruct(x, sample=options.sample, refine=options.refine, seed=options.seed)
+    made = model.reconstruct(x, sample=options.sample, refine=options.refine, seed=options.seed, progress=True)
     mse = (x.cpu() - made.pictures).square().mean().item()
     show(beside(x, made), options, mse=mse)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -36,7 +37,7 @@ class RunLog(AbstractContextManager["RunLog"]):
         rows = [row for row in run.rows() if row["step"] <= step]
         write_atomically(run.metrics, "".join(json.dumps(row) + "\n" for row in rows))
         self.board = SummaryWriter(str(run.path / "tensorboard"), purge_step=step or None)
-        self.bar = None if quiet or not sys.stderr.isatty() else _bar()
+        self.bar = None if quiet or not sys.stderr.isatty() else bar()
         self.task: Any = None
         self.said_s = 0.0
 
@@ -92,7 +93,8 @@ class RunLog(AbstractContextManager["RunLog"]):
             print(line, file=sys.stderr, flush=True)
 
 
-def _bar() -> Any:
+def bar() -> Any:
+    """Makes a bar of steps on the terminal, gone when it ends."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -106,6 +108,17 @@ def _bar() -> Any:
         console=Console(stderr=True),
         transient=True,
     )
+
+
+@contextmanager
+def counting(what: str, steps: int, shown: bool = True) -> Iterator[Callable[[], None]]:
+    """Shows a bar on a terminal while steps are counted by what it gives; elsewhere nothing."""
+    if not shown or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    with bar() as drawn:
+        task = drawn.add_task(what, total=steps, note="")
+        yield lambda: drawn.advance(task)
 
 
 def remaining(seconds: float) -> str:

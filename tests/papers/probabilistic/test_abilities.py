@@ -234,6 +234,12 @@ def test_refining_the_top_alone_leaves_the_parts_alone_and_explains_no_worse(obj
     assert (model.log_joint(x, *after) > model.log_joint(x, *before)).all()
 
 
+def test_every_step_of_refining_is_told() -> None:
+    told: list[int] = []
+    tiny().refine(torch.rand(1, 1, 10, 10), 4, each=lambda: told.append(1))
+    assert len(told) == 4
+
+
 def test_where_objects_are_solved_nothing_of_the_top_is_left_to_refine() -> None:
     model, x = tiny(top="votes", objects="one"), torch.rand(3, 1, 10, 10)
     for one, other in zip(model.encode(x).layers, model.refine(x, 5, layers=1).layers, strict=True):

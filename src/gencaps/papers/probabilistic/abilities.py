@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -230,7 +230,15 @@ class Abilities(CapsuleModel):
         evidence = self.evidence_of(middles[1], middles[0].pose)
         return picture + torch.stack([tempered(evidence, 1.0), *below]).sum(0)
 
-    def refine(self, x: Pictures, steps: int, rate: float = 0.02, seed: int = 0, layers: int | None = None) -> Encoded:
+    def refine(
+        self,
+        x: Pictures,
+        steps: int,
+        rate: float = 0.02,
+        seed: int = 0,
+        layers: int | None = None,
+        each: Callable[[], None] | None = None,
+    ) -> Encoded:
         """Optimises q of each picture by itself, from the networks' answer on: free-form inference.
 
         (Smith et al., 2021), Sec. 2.4. The bound is climbed by Adam, at fresh random numbers each step. Where there is
@@ -242,6 +250,7 @@ class Abilities(CapsuleModel):
             rate: its first step size, which falls to 0.
             seed: of the random numbers.
             layers: how many, from the top, are optimised while those below stay as the networks told; ``None`` for all.
+            each: is called after every step.
         """
         config, noise = self.config, Noise(seed, x.device)
         free = len(config.capsules) if layers is None else layers
@@ -273,7 +282,7 @@ class Abilities(CapsuleModel):
             own = self.evidence_at(Capsules(*(part.detach() for part in drawn[1])), q[0].pose).sum(1)
             return bound + own - own.detach()
 
-        objects, *below = (*climb(objective, start.layers[:free], steps, rate), *start.layers[free:])
+        objects, *below = (*climb(objective, start.layers[:free], steps, rate, each), *start.layers[free:])
         if one:
             with torch.no_grad():
                 parts = below[0].middle()
@@ -288,10 +297,12 @@ class Abilities(CapsuleModel):
         """Paints templates."""
         return self.scene.templates(lowest)
 
-    def reconstruct(self, x: Pictures, noise: Noise | None = None, refine: int = 0) -> Pictures:
+    def reconstruct(
+        self, x: Pictures, noise: Noise | None = None, refine: int = 0, each: Callable[[], None] | None = None
+    ) -> Pictures:
         """Paints a picture again from its parts; after ``refine`` steps of free-form inference where asked."""
         if refine:
-            return self.paint(self.refine(x, refine).on_canvas()[-1].middle())
+            return self.paint(self.refine(x, refine, each=each).on_canvas()[-1].middle())
         parts = self.encode(x).on_canvas()[-1]
         draws = None if noise is None else random_numbers(self.config.capsules, len(x), noise)[-1]
         return self.paint(draw_from(parts, draws, self.config.temperature, self.config.poses == "delta"))

@@ -16,12 +16,16 @@ def climb(
     start: tuple[Layer, ...],
     steps: int,
     rate: float,
+    each: Callable[[], None] | None = None,
 ) -> tuple[Layer, ...]:
     """Climbs an objective by Adam in all numbers of q, each picture for itself. (Smith et al., 2021), Sec. 2.4.
 
     The step size falls to 0: where the objective has random numbers, steps of one size would carry off what matters
     little, and with it what objects are read from. Pictures do not disturb each other: the sum's gradient is each
     picture's own, and Adam scales each number by itself.
+
+    Args:
+        each: is called after every step.
     """
     with torch.enable_grad():
         free = tuple(Layer(*(part.detach().clone().requires_grad_() for part in layer)) for layer in start)
@@ -36,4 +40,6 @@ def climb(
                 number.grad = gradient
             search.step()
             slower.step()
+            if each is not None:
+                each()
     return tuple(Layer(*(part.detach() for part in layer)) for layer in free)
