@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ import pytest
 from PIL import ImageChops
 
 from gencaps.reproduce import run as run_module
-from gencaps.reproduce.claims import Book
+from gencaps.reproduce.claims import Book, Claim
 from gencaps.reproduce.plot import draw, read_points
 from gencaps.reproduce.results import MEASURED, Ours, write_result
-from gencaps.reproduce.run import Bench, run_claims
+from gencaps.reproduce.run import Bench, Outcome, _finish, run_claims, runnable
+from gencaps.reproduce.subject import Measured
 from tests.helpers import refused
 from tests.reproduce.helpers import entry, small_book
 
@@ -61,6 +63,34 @@ def test_a_plot_of_what_was_not_measured_is_refused_before_anything_is_done(know
     assert not (tmp_path / "results").exists()
 
 
+def test_a_plot_is_drawn_after_what_it_shows_and_again_when_that_is_measured_anew(
+    known: Book, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = bench(known, tmp_path)
+    drawn, *others = known.claims.values()
+    value = 0.2
+
+    def measured(group: list[Claim], bench: Bench, seeds: object, say: object) -> Iterator[Outcome]:
+        found = [Measured({"accuracy_percent": value})]
+        yield from (_finish(claim, bench, found, None, {**FACTS, "notes": ()}, None) for claim in group)
+
+    monkeypatch.setattr(run_module, "_run_group", measured)
+    said: list[str] = []
+    # the plot comes first, and is drawn last: nothing was measured before
+    made = [outcome.claim for outcome in run_claims([drawn, *others], place, say=said.append)]
+    assert made == [*others, drawn]
+    assert said == ["drawing variational.drawn"]
+    before = (place.results / "variational.drawn.png").read_bytes()
+    value = 0.8
+    list(run_claims([others[0]], place, say=said.append))
+    assert (place.results / "variational.drawn.png").read_bytes() != before
+    able, reasons = runnable([drawn, *others], bench(known, tmp_path / "empty"))
+    assert (able, reasons) == ([*others, drawn], [])
+    able, reasons = runnable([drawn], bench(known, tmp_path / "empty"))
+    assert not able
+    assert "not measured yet" in reasons[0]
+
+
 def test_what_is_measured_moves_the_curve() -> None:
     one, same, other = (draw({"a": {0.0: Ours((v,)), 90.0: Ours((0.5,))}}, "x", "y") for v in (0.9, 0.9, 0.2))
     assert ImageChops.difference(one, same).getbbox() is None
@@ -76,6 +106,9 @@ def test_what_is_measured_moves_the_curve() -> None:
         (plot(runs=["tiny"]), ["without run or measure"]),
         (plot(kind="value", direction="up"), ["without run or measure"]),
         (plot().replace('x = "angle"', 'z = "angle"'), ["just x, y and curves"]),
+        (plot().partition("[claims.plot.curves]")[0] + "curves = 3\n", ["no tables"]),
+        (plot().partition('"one"')[0] + '"one" = "variational.a"\n', ["no tables"]),
+        (plot('"0" = 3'), ["'3'", "nowhere"]),
     ],
 )
 def test_a_plot_that_cannot_be_drawn_is_refused_by_name(bad: str, words: list[str]) -> None:

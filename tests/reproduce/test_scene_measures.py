@@ -82,11 +82,15 @@ def test_specialisation_counts_objects_and_their_purity() -> None:
     assert found == {"parents_in_use": 4.0, "purity": pytest.approx(0.875)}
 
 
-@pytest.mark.parametrize("settings", [{}, {"top": "votes", "objects": "one", "joint_balance": 50.0}])
+@pytest.mark.parametrize(
+    "settings", [{}, *({"top": top, "objects": "one", "joint_balance": 50.0} for top in ("votes", "set"))]
+)
 def test_the_bound_leaves_out_what_only_teaches(settings: dict[str, Any]) -> None:
     model, test = tiny(size=8, poses="gaussian", **settings), four(12)
     subject = look(model, Splits(test, four(0), test))
     with torch.no_grad():
         losses = model.losses(pixels(test.x), test.y, Step(subject.noise("bound"), stage="full"))
     weighed = 50.0 * losses.terms["uneven"] if settings else 0.0
-    assert scenes.bound(subject).values["nats"] == pytest.approx(float(weighed - losses.total), rel=1e-4)
+    taught = sum(losses.terms.get(name, torch.zeros(())) for name in ("guess", "place"))
+    wanted = float(weighed + taught - losses.total)
+    assert scenes.bound(subject).values["nats"] == pytest.approx(wanted, rel=1e-4)

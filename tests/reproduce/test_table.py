@@ -10,7 +10,7 @@ import pytest
 
 from gencaps.reproduce.claims import ROOMS, book
 from gencaps.reproduce.results import row, write_result
-from gencaps.reproduce.table import TITLES, bar, markdown, number, ours, page, summary, table, write_page
+from gencaps.reproduce.table import TITLES, bar, markdown, number, ours, page, summary, table, unsteady, write_page
 from tests.reproduce.helpers import FACTS, cited, entry, one, small_book
 
 
@@ -117,3 +117,11 @@ def test_what_needs_data_says_so_in_the_table(tmp_path: Path) -> None:
     assert found["state"] == "needs data"
     assert found["needs"] == claim.needs
     assert markdown([found]).endswith("| needs data |")
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [([1.0, 1.9], False), ([1.0, 2.1], True), ([-1.05, -0.96], False), ([-1.0, -2.1], True), ([0.4, -0.5], True)],
+)
+def test_seeds_that_differ_by_more_than_twice_or_in_sign_are_told(values: list[float], told: bool) -> None:
+    assert (unsteady({"claim": "a.b", "ours": {"values": values}}) is not None) == told

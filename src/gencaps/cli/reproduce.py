@@ -269,8 +269,11 @@ def run_train(options: argparse.Namespace) -> int:
         return 0
     choose_device(options.device)
     able = _able(claims, bench, lambda text: print(text, file=sys.stderr))
+    jobs = jobs_of(able, known, options.seeds)
+    if not jobs:
+        print("nothing is trained for that: it is drawn from other claims' results", file=sys.stderr)
     try:
-        failed = do_all(jobs_of(able, known, options.seeds), bench, options.jobs)
+        failed = do_all(jobs, bench, options.jobs)
     except KeyboardInterrupt:
         return _stopped()
     return 1 if failed else 0

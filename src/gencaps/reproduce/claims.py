@@ -99,7 +99,7 @@ class Claim:
     def drawn(self) -> dict[str, dict[float, str]]:
         """The claims that a plot draws, by curve and by x."""
         curves = self.plot["curves"] if self.plot else {}
-        return {curve: {float(x): name for x, name in points.items()} for curve, points in curves.items()}
+        return {curve: {float(x): str(name) for x, name in points.items()} for curve, points in curves.items()}
 
     @property
     def command(self) -> str | None:
@@ -247,6 +247,9 @@ def _fault_of_plot(claim: Claim, book: Book) -> str | None:
         return "is a plot, and plots are figures without run or measure"
     if claim.plot is None or set(claim.plot) != {"x", "y", "curves"}:
         return "is a plot without just x, y and curves"
+    curves = claim.plot["curves"]
+    if not isinstance(curves, Mapping) or not all(isinstance(points, Mapping) for points in curves.values()):
+        return "is a plot whose curves are no tables of claims by x"
     try:
         names = [name for points in claim.drawn.values() for name in points.values()]
     except ValueError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 from PIL import Image
@@ -21,9 +22,10 @@ def sources(claim: Claim, book: Book) -> list[Claim]:
     return [book.claim(name) for points in claim.drawn.values() for name in points.values()]
 
 
-def lacking(claim: Claim, book: Book, folder: Path) -> Claim | None:
-    """Finds a claim that a plot draws and that was not measured yet."""
-    return next((source for source in sources(claim, book) if read_result(folder, source) is None), None)
+def unmeasured(claim: Claim, book: Book, folder: Path, beside: Sequence[Claim] = ()) -> Claim | None:
+    """Finds a claim that a plot draws and that was not measured yet, nor is beside it."""
+    others = (source for source in sources(claim, book) if source not in beside)
+    return next((source for source in others if read_result(folder, source) is None), None)
 
 
 def read_points(claim: Claim, book: Book, folder: Path) -> Curves:

@@ -22,8 +22,7 @@ from gencaps.reproduce.hand import lacking
 from gencaps.reproduce.judge import Judge, get_judge, judge_path, judge_recipe
 from gencaps.reproduce.kept import Kept, keep, recall, spelled
 from gencaps.reproduce.measures import FIGURES, MEASURES
-from gencaps.reproduce.plot import draw, read_points, tried
-from gencaps.reproduce.plot import lacking as lacking_point
+from gencaps.reproduce.plot import draw, read_points, sources, tried, unmeasured
 from gencaps.reproduce.results import path_of, picture_of, read_result, renew, rival_mean, row, write_result
 from gencaps.reproduce.subject import Measured, Subject
 from gencaps.reproduce.training import ensure_trained, recipe_of, training_seconds
@@ -94,23 +93,27 @@ def refuse_all(claims: Sequence[Claim], bench: Bench, seeds: int | None = None) 
     """Refuses what cannot be run here or written there, before anything is said or done."""
     choose_device(bench.device)
     for claim in claims:
-        refuse(claim, bench)
+        refuse(claim, bench, claims)
         _refuse_loss(claim, bench, seeds)
-        absent = None if bench.smoke else lacking_point(claim, bench.book, bench.results)
-        if absent is not None and absent not in claims:
-            raise GencapsError(f"'{claim.id}' draws '{absent.id}', which was not measured yet: {absent.command}")
     if not bench.smoke:
         _refuse_folder(bench.results)
 
 
-def refuse(claim: Claim, bench: Bench) -> None:
-    """Refuses a claim that cannot be run here, before anything is trained."""
+def refuse(claim: Claim, bench: Bench, beside: Sequence[Claim] = ()) -> None:
+    """Refuses a claim that cannot be run here, before anything is trained.
+
+    Args:
+        beside: what is measured before a plot is drawn.
+    """
     if claim.kind == "cited":
         raise GencapsError(f"'{claim.id}' is cited from other authors: there is nothing to run")
     missing = bench.book.missing(claim)
     if missing is not None:
         raise GencapsError(f"'{claim.id}' cannot be run: {missing}")
     if claim.plot is not None:
+        absent = None if bench.smoke else unmeasured(claim, bench.book, bench.results, beside)
+        if absent is not None:
+            raise GencapsError(f"'{claim.id}' draws '{absent.id}', which was not measured yet: run {absent.command}")
         return
     of_figure = claim.measure_name == "figure"
     known: Any = FIGURES if of_figure else MEASURES
@@ -136,9 +139,9 @@ def runnable(claims: Sequence[Claim], bench: Bench) -> tuple[list[Claim], list[s
     """Parts claims into those that can be run here and the reasons why others cannot."""
     able: list[Claim] = []
     reasons: list[str] = []
-    for claim in claims:
+    for claim in sorted(claims, key=lambda claim: claim.plot is not None):  # a plot needs to know what else can be run
         try:
-            refuse(claim, bench)
+            refuse(claim, bench, able)
             able.append(claim)
         except GencapsError as error:
             reasons.append(str(error))
@@ -197,7 +200,7 @@ def _plot(claim: Claim, bench: Bench) -> Outcome:
     picture = draw(curves, plot["x"], plot["y"])
     here = environment(choose_device(bench.device))
     facts: dict[str, Any] = {name: here[name] for name in ("device", "torch", "commit", "date")}
-    facts |= {"command": claim.command, "notes": ["drawn from the results of the claims that it shows"]}
+    facts |= {"command": claim.command, "notes": [f"`{claim.id}` is drawn from the results of other claims"]}
     if bench.smoke:
         return Outcome(claim, row(claim, [], facts), None)
     facts["picture"] = save_picture(picture, picture_of(bench.results, claim)).name
@@ -255,6 +258,8 @@ def _finish(
     for other in bench.book.claims.values():
         if other.against == claim.id:
             renew(bench.book, other, bench.results)
+        if claim in sources(other, bench.book) and path_of(bench.results, other).exists():
+            _plot(other, bench)
     return Outcome(claim, row(claim, values, facts, rival), path)
 
 

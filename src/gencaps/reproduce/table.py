@@ -65,7 +65,8 @@ def mark(row: dict[str, Any]) -> str:
 def unsteady(row: dict[str, Any]) -> str | None:
     """Says so where the seeds of a result disagree widely: its mean then says little, and a verdict on it less."""
     values = (row["ours"] or {}).get("values") or []
-    if len(values) < 2 or max(values) <= 2 * min(values):
+    sizes = [abs(value) for value in values]
+    if len(values) < 2 or (min(values) * max(values) >= 0 and max(sizes) <= 2 * min(sizes)):
         return None
     return f"the seeds of `{row['claim']}` disagree: {', '.join(number(value) for value in values)}"
 

@@ -234,6 +234,19 @@ def test_refining_the_top_alone_leaves_the_parts_alone_and_explains_no_worse(obj
     assert (model.log_joint(x, *after) > model.log_joint(x, *before)).all()
 
 
+def test_an_object_that_is_not_there_does_not_pull_at_the_parts() -> None:
+    """Each pose is climbed by its own object's evidence, the parts by that of what is there alone."""
+    x, found = torch.rand(2, 1, 10, 10), []
+    for away in (1.0, 1.2):  # not so far that its parts would rather be nobody's
+        model = tiny(top="set", objects="one", dummy=1e-30)
+        with torch.no_grad():
+            model.scene.family(0).offset[2] += away
+        after = model.refine(x, 10)
+        assert (model.presence(after)[:, 2] < 1e-20).all()
+        found.append(after.parts.pose)
+    assert torch.allclose(*found, atol=1e-5)
+
+
 def test_every_step_of_refining_is_told() -> None:
     told: list[int] = []
     tiny().refine(torch.rand(1, 1, 10, 10), 4, each=lambda: told.append(1))
@@ -281,8 +294,11 @@ def test_who_is_there_is_told_by_the_model_and_not_softened(top: str) -> None:
 def test_whose_part_a_template_is_adds_up_to_one_where_there_is_one_object(top: str) -> None:
     for capsules in ((3, 4), (2, 3, 4)):
         model = tiny(top=top, objects="one", capsules=capsules)
-        belongs = model.belongs(model.encode(torch.rand(2, 1, 10, 10)))
+        code = model.encode(torch.rand(2, 1, 10, 10))
+        belongs = model.belongs(code)
         assert (belongs >= 0).all()
+        own = model.alone(code.layers[1].middle(), code.objects.pose).belongs()
+        assert torch.allclose(model.whose(code)[0][:, 1:], model.presence(code)[..., None] * own)
         assert torch.allclose(belongs.sum(1), torch.ones(2, 4), atol=1e-5)
 
 

@@ -37,7 +37,7 @@ def test_refined_reconstructions_are_nearer_and_bad_steps_are_refused() -> None:
     refused(lambda: model.reconstruct(x, refine=3, sample=True), "choose one")
     refused(lambda: model.refine(x, 10**9), "refine is 1000000000")
     for layers in (0, 3):
-        refused(lambda layers=layers: model.refine(x, 2, layers=layers), f"layers is {layers}", "this scene has 2")
+        refused(lambda layers=layers: model.refine(x, 2, layers=layers), f"layers is {layers}", "1 to 2")
 
 
 def test_objects_alone_can_be_refined() -> None:

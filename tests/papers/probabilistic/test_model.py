@@ -51,7 +51,7 @@ def test_stage_by_stage_only_the_right_weights_move(top: str) -> None:
 
 @pytest.mark.parametrize("stage", ["objects", "joint"])
 def test_a_network_that_finds_one_object_is_taught_and_teaches_nothing(stage: str) -> None:
-    """The same model is learned whether a network is there or not, and every weight of the network is pulled at."""
+    """The model is pulled at as if no network were there, and all of the network but the spreads of delta poses is."""
     solved, taught = (
         tiny(top=top, objects="one", twin=1.0, joint_twin=1.0, **ROAD).train() for top in ("votes", "set")
     )
@@ -66,6 +66,21 @@ def test_a_network_that_finds_one_object_is_taught_and_teaches_nothing(stage: st
     network = {name for name, _ in taught.named_parameters() if name.startswith("recogniser.parents")}
     spreads = {name for name in network if ".heads.2." in name}  # of poses that are deltas
     assert network - moved == spreads
+
+
+def test_a_network_is_taught_in_the_unit_in_which_votes_are_told() -> None:
+    from gencaps.papers.probabilistic.mixture import guessed, misplaced
+
+    model, x = tiny(top="set", objects="one", vote_heat=7.0, **ROAD), torch.rand(3, 1, 10, 10)
+    parts = model.encode(x).parts.middle()
+    found, q = model.evidence(parts), model.recogniser.above(0, parts)
+    assert torch.equal(found.log_prob, model.vote(parts).evidence)
+    assert torch.allclose(found.terms["guess"], guessed(q, found.log_prob, 7.0))
+    assert torch.allclose(found.terms["place"], misplaced(model.evidence_at(parts, q.pose), found.log_prob, 7.0))
+
+
+def test_which_one_object_it_is_needs_two() -> None:
+    refused(lambda: ProbabilisticConfig(capsules=(1, 4), objects="one"), "model.capsules begins with 1", "2 or more")
 
 
 def test_the_papers_road_is_one_joint_stage() -> None:

@@ -255,7 +255,7 @@ class Abilities(CapsuleModel):
         config, noise = self.config, Noise(seed, x.device)
         free = len(config.capsules) if layers is None else layers
         if not 1 <= free <= len(config.capsules):
-            raise GencapsError(f"layers is {layers}; this scene has {len(config.capsules)}: give 1 to that, or none")
+            raise GencapsError(f"layers is {layers}; give 1 to {len(config.capsules)}, or None for all of this scene's")
         with torch.no_grad():
             start = self.encode(x)
         deltas, one = config.poses == "delta", config.objects == "one"

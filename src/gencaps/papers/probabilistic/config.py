@@ -55,7 +55,7 @@ class ProbabilisticConfig:
     norm: Literal["before", "after"] = "before"
     """Where its blocks normalise; after is as first published, and deaf for a thousand steps."""
     top: Literal["set", "votes"] = "set"
-    """How objects are found: by the set transformer (the paper; votes teach it), or solved from their parts' votes."""
+    """How objects are found: by the set transformer (votes teach it which one is there), or solved from votes."""
     vote_heat: float = 20.0
     """What the votes' log odds are divided by: parts that stray together count as fewer."""
     votes: int = 3
@@ -124,6 +124,8 @@ class ProbabilisticConfig:
         for name in ("balance", "joint_balance", "twin", "joint_twin", "bend", "sure", "turn_prior"):
             if getattr(self, name) < 0:
                 raise GencapsError(f"model.{name} is {getattr(self, name)}; it must not be negative")
+        if self.capsules[0] < 2 and self.objects == "one":
+            raise GencapsError("model.capsules begins with 1, and model.objects one asks which it is: set 2 or more")
         if self.draw_poses == "seen" and self.objects != "one":
             raise GencapsError(
                 "model.draw_poses seen is for pictures of one object: set model.objects one, or leave it out"

@@ -94,8 +94,8 @@ class ProbabilisticCapsules(Telling):
     def evidence(self, child: Capsules) -> Evidence:
         """Gives log p(parts given each object alone), solved from votes, and how badly a network tells the same.
 
-        Note: departs from (Smith et al., 2021), whose network learns along with the model. What votes solve teaches it:
-        so the model is the same whoever finds its objects, and a network that goes astray does not lead it astray.
+        Note: departs from (Smith et al., 2021), whose network learns along with the model. What votes solve teaches it,
+        and no gradient of its own reaches the model: what it misses, it misses alone.
         """
         voted = self.vote(child)
         if self.config.top == "votes":
