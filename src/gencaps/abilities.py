@@ -64,6 +64,13 @@ class Samples(Protocol):
 
 
 @runtime_checkable
+class SamplesPlainly(Protocol):
+    """Paints new pictures whose parts all are as their objects expect them."""
+
+    def sample_plainly(self, n: int, noise: Noise) -> Pictures: ...
+
+
+@runtime_checkable
 class Walks(Protocol):
     """Walks between new pictures of whatever it likes."""
 

@@ -30,6 +30,7 @@ from gencaps.abilities import (
     Refines,
     Resamples,
     Samples,
+    SamplesPlainly,
     Scores,
     ShowsTemplates,
     Turns,
@@ -52,6 +53,8 @@ from gencaps.wishes import Wishes, as_states, marked, read_wishes
 Ability = TypeVar("Ability")
 MOST_STEPS = 100_000
 """Steps of refining that can be asked for."""
+SAMPLES_A_ROW = 10
+"""Pictures in a row where a model paints what it likes."""
 
 
 class Capsules:
@@ -257,6 +260,7 @@ class Capsules:
         like: Given | None = None,
         capsule: int | Iterable[int] | None = None,
         domain: str | None = None,
+        plain: bool = False,
         n: int = 8,
         seed: int = 0,
     ) -> Painted:
@@ -269,12 +273,19 @@ class Capsules:
             like: pictures whose own attributes (or classes) are painted anew.
             capsule: of a product of experts, the capsules to draw from alone, by number from 0; all if none is named.
             domain: of a product of experts, ``"restricted"`` to what training visits (the default) or ``"full"``.
+            plain: of a scene, draws objects alone, each part being where its object expects it.
             n: pictures of each. A model without labels, such as a GAN, paints ``n`` of whatever it likes.
             seed: same seed, same pictures.
         """
         if n < 1:
             raise GencapsError(f"n is {n}; ask for at least 1 picture of each class")
         noise = Noise(seed, self.model.device)
+        if plain:
+            if not isinstance(self.model, SamplesPlainly):
+                raise GencapsError(f"this {self.model.paper} model draws no parts: plain is for scenes, leave it out")
+            if any(asked is not None for asked in (classes, attributes, like, capsule, domain)):
+                raise GencapsError("a scene paints what it likes: ask for nothing beside plain")
+            return Painted.in_rows(self.model.sample_plainly(n, noise).cpu(), SAMPLES_A_ROW)
         if capsule is not None or domain is not None:
             if classes is not None or attributes is not None or like is not None:
                 raise GencapsError("both a capsule and something to show were asked for: choose one")
@@ -285,7 +296,7 @@ class Capsules:
                     f"this {self.model.paper} model paints what it likes: it knows no classes, leave them out"
                 )
             # ten a row; a product of experts paints from each capsule in turn, so that a column is one capsule's
-            most = self.model.experts if isinstance(self.model, Draws) else 10
+            most = self.model.experts if isinstance(self.model, Draws) else SAMPLES_A_ROW
             return Painted.in_rows(self.model.sample(n, noise).cpu(), most)
         y, labels = self._asked(classes, attributes, like)
         made = self._able(Generates).generate(y.repeat_interleave(n, 0), noise)

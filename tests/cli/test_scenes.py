@@ -87,3 +87,12 @@ def test_other_models_say_that_they_cannot(trained: Path, capsys: pytest.Capture
     assert "cannot move; it can classify" in refused(capsys, "move", trained, "a.png", "--right", "1")
     assert "cannot place" in refused(capsys, "place", trained)
     assert "cannot show templates" in refused(capsys, "templates", trained)
+
+
+def test_new_scenes_are_drawn_plainly_where_asked(run: Path, trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, words in (("a", []), ("b", ["--plain"]), ("c", ["--plain"])):
+        ask(capsys, "generate", run, "--n", "3", "--seed", "5", *words, "--out", f"{name}.png")
+    astray, plain, again = (Path(f"{name}.png").read_bytes() for name in "abc")
+    assert plain == again != astray
+    assert "plain is for scenes" in refused(capsys, "generate", trained, "--plain")
+    assert "beside plain" in refused(capsys, "generate", run, "--plain", "--classes", "3")

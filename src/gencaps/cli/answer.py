@@ -51,6 +51,7 @@ def add_parsers(commands: Any) -> None:
     generate.add_argument("--attributes", metavar="A=1,B=0", help="attributes by name (others: as they mostly are)")
     generate.add_argument("--like", metavar="PICTURE", help="take the attributes or the class of a picture")
     generate.add_argument("--capsule", type=numbers, metavar="J,K", help="draw from these capsules alone, from 0")
+    generate.add_argument("--plain", action="store_true", help="of a scene: each part where its object expects it")
     generate.add_argument("--domain", choices=("full", "restricted"), help="the sphere to draw capsules from")
     generate.add_argument("--n", type=count, default=8, metavar="N", help="pictures of each (8)")
     add_out(generate)
@@ -172,7 +173,8 @@ def run_generate(options: argparse.Namespace) -> None:
     capsule: Any = {"capsule": options.capsule, "domain": options.domain}
     if "draw" not in model.can and any(value is not None for value in capsule.values()):
         raise GencapsError(f"--capsule and --domain are for models whose capsules draw alone; {options.model} cannot")
-    made = model.generate(classes, attributes=options.attributes, like=like, n=options.n, seed=options.seed, **capsule)
+    asked: Any = {"attributes": options.attributes, "like": like, **capsule}
+    made = model.generate(classes, **asked, plain=options.plain, n=options.n, seed=options.seed)
     show(made, options, seed=options.seed)
 
 

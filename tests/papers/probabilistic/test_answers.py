@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from gencaps.api import Capsules
+from gencaps.primitives.noise import Noise
 from tests.helpers import refused
 from tests.papers.probabilistic.helpers import tiny
 
@@ -98,3 +99,17 @@ def test_objects_are_put_where_they_are_wanted() -> None:
     assert model.templates().pictures.shape == (4, 1, 5, 5)
     refused(lambda: model.place([]), "no object was named")
     refused(lambda: model.move(torch.rand(1, 1, 20, 20), 9), "no object '9'")
+
+
+def test_plain_scenes_have_every_part_where_its_object_expects_it() -> None:
+    scene = tiny(objects="one")
+    noisy, plain = (scene.scene.draw(4, Noise(3), plain=plain) for plain in (False, True))
+    assert torch.equal(noisy[0].pose, plain[0].pose)  # the same objects
+    expected = scene.scene.unroll(plain[0])[-1]
+    assert torch.equal(plain[-1].pose, expected.pose)
+    assert not torch.allclose(noisy[-1].pose, expected.pose, atol=0.05)
+    model = Capsules(scene)
+    made = model.generate(n=4, seed=3, plain=True)
+    assert torch.allclose(made.pictures, scene.paint(plain[-1]))
+    assert not torch.allclose(made.pictures, model.generate(n=4, seed=3).pictures, atol=0.05)
+    refused(lambda: model.generate(["3"], plain=True), "beside plain")

@@ -311,6 +311,10 @@ class Abilities(CapsuleModel):
         """Paints n scenes from the prior."""
         return self.paint(self.scene.draw(n, noise)[-1])
 
+    def sample_plainly(self, n: int, noise: Noise) -> Pictures:
+        """Paints n scenes whose objects are drawn from the prior, each part as it most likely is."""
+        return self.paint(self.scene.draw(n, noise, plain=True)[-1])
+
 
 def on_canvas(lowest: Capsules, turn: Turns | None) -> Capsules:
     """Gives parts where they lie on a picture that was turned to be read."""

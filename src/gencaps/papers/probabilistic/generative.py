@@ -132,8 +132,11 @@ class Scene(nn.Module):
             layers.append(parent)
         return tuple(layers)
 
-    def draw(self, n: int, noise: Noise) -> tuple[Capsules, ...]:
+    def draw(self, n: int, noise: Noise, plain: bool = False) -> tuple[Capsules, ...]:
         """Draws whole scenes from the prior, Eq. (1) to Eq. (6), with hard presences.
+
+        Args:
+            plain: draws objects alone, each part below being as it most likely is.
 
         Note: departs from Eq. (1) where the model was trained on exactly one object: then one is drawn; and from
         Eq. (2) where poses are drawn as training saw them.
@@ -148,7 +151,7 @@ class Scene(nn.Module):
             pose = self.config.pose_scale * noise.normal(n, count, 2, 3)
         else:
             pose = self.seen.draw(n, noise)
-        return self.unroll(Capsules(hard(on), pose), noise)
+        return self.unroll(Capsules(hard(on), pose), None if plain else noise)
 
 
 def hard(on: Bool[Tensor, "batch capsules"]) -> Float[Tensor, "batch capsules"]:
