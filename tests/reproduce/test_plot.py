@@ -84,6 +84,9 @@ def test_a_plot_is_drawn_after_what_it_shows_and_again_when_that_is_measured_ane
     value = 0.8
     list(run_claims([others[0]], place, say=said.append))
     assert (place.results / "variational.drawn.png").read_bytes() != before
+    (place.results / "variational.b.json").unlink()  # a plot that cannot be drawn again stops no measurement
+    (again,) = run_claims([others[0]], place, say=said.append)
+    assert again.row["ours"]["values"] == [0.8]
     able, reasons = runnable([drawn, *others], bench(known, tmp_path / "empty"))
     assert (able, reasons) == ([*others, drawn], [])
     able, reasons = runnable([drawn], bench(known, tmp_path / "empty"))

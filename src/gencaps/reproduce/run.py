@@ -258,7 +258,8 @@ def _finish(
     for other in bench.book.claims.values():
         if other.against == claim.id:
             renew(bench.book, other, bench.results)
-        if claim in sources(other, bench.book) and path_of(bench.results, other).exists():
+        drawn = claim in sources(other, bench.book) and path_of(bench.results, other).exists()
+        if drawn and unmeasured(other, bench.book, bench.results) is None:
             _plot(other, bench)
     return Outcome(claim, row(claim, values, facts, rival), path)
 
