@@ -119,8 +119,9 @@ class Capsules:
         """Gives the capsules of each picture after so many steps of optimising them for that picture alone.
 
         Args:
-            layers: how many, from the top, are optimised: 1 for objects alone, which tells best what is there; ``None``
-                for all, which paints best.
+            layers: how many, from the top, are optimised: 1 for objects alone, which tells best what is there where a
+                network found them (those solved from votes are at their best already); ``None`` for all, which paints
+                best.
             progress: shows a bar on a terminal.
         """
         self._refuse_steps(steps)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from PIL import Image
 
 from gencaps.cli import main
@@ -96,3 +98,27 @@ def test_new_scenes_are_drawn_plainly_where_asked(run: Path, trained: Path, caps
     assert plain == again != astray
     assert "plain is for scenes" in refused(capsys, "generate", trained, "--plain")
     assert "beside plain" in refused(capsys, "generate", run, "--plain", "--classes", "3")
+
+
+def test_an_object_that_is_not_there_is_said_not_to_move(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gencaps.papers.probabilistic.telling import Telling
+
+    def nobodys(self: Telling, code: Any) -> torch.Tensor:
+        return torch.eye(4)[[0]].expand(len(code.turn), 4, 4).transpose(1, 2)  # all of it is clutter
+
+    assert main(["move", str(run), "a.png", "--object", "2", "--turn", "30", "--out", "m.png"]) == 0
+    monkeypatch.setattr(Telling, "belongs", nobodys)
+    capsys.readouterr()
+    assert main(["move", str(run), "a.png", "--object", "2", "--turn", "30", "--out", "n.png"]) == 0
+    assert "object 2 has no part in a.png: nothing moved" in capsys.readouterr().err
+
+
+def test_of_many_objects_the_first_are_named_and_the_rest_counted(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gencaps.cli import asking
+
+    monkeypatch.setattr(asking, "SHOWN", 2)
+    assert ask(capsys, "place", run, "--out", "p.png") == "wrote p.png: object 0, object 1, and 1 more\n"

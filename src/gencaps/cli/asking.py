@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MOST = 10_000
 """Pictures, of each class, or steps that can be asked for at once: more would fill the memory, and nobody sees them."""
 
+SHOWN = 12
+"""Labels of pictures that are printed."""
+
 
 def count(text: str) -> int:
     """Reads a whole number of pictures or steps."""
@@ -147,8 +150,9 @@ def show(painted: Painted, options: argparse.Namespace, **facts: Any) -> None:
     if options.json:
         print(json.dumps({**said, "out": None if options.out is None else str(options.out)}))
     elif options.out is not None:
-        shown = ", ".join(filter(None, painted.labels[:12]))
-        print(f"wrote {options.out}{': ' if shown else ''}{shown}")
+        named = list(filter(None, painted.labels))
+        more = [f"and {len(named) - SHOWN} more"] if len(named) > SHOWN else []
+        print(f"wrote {options.out}{': ' if named else ''}{', '.join([*named[:SHOWN], *more])}")
     else:
         draw(painted)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from gencaps.cli.asking import (
@@ -59,8 +60,13 @@ def run_move(options: argparse.Namespace) -> None:
     if not motion:
         raise GencapsError("nothing was asked for: give --right, --down, --turn or --scale")
     x = read_pictures(model, files, options.invert)
-    made = model.move(x, options.object, steps=options.steps, **motion)
-    show(beside(x, model.reconstruct(x), made), options, **motion)
+    made, rebuilt = model.move(x, options.object, steps=options.steps, **motion), model.reconstruct(x)
+    ends = made.pictures[made.columns - 1 :: made.columns]
+    for file, label, moved in zip(files, made.labels, (ends != rebuilt.pictures).flatten(1).any(1), strict=True):
+        if not moved:
+            said = f"note: {label} has no part in {file}: nothing moved; leave --object out for the strongest"
+            print(said, file=sys.stderr)
+    show(beside(x, rebuilt, made), options, **motion)
 
 
 def run_place(options: argparse.Namespace) -> None:
