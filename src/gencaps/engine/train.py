@@ -114,13 +114,18 @@ def _in_turn(fabric: Fabric, prepare: Callable[[], Splits]) -> Splits | None:
         except GencapsError as error:
             fault = error
     if fabric.broadcast(fault is not None):
-        if fabric.world_size > 1:
-            fabric.barrier()
-            torch.distributed.destroy_process_group()  # together: who is left behind at the end aborts
+        _part(fabric)
         if fault is not None:
             raise fault
         return None
     return prepare() if splits is None else splits
+
+
+def _part(fabric: Fabric) -> None:
+    """Lets processes go their own ways, together: who ends while another thread still listens for others may abort."""
+    if fabric.world_size > 1:
+        fabric.barrier()
+        torch.distributed.destroy_process_group()
 
 
 def _train(run: Run, splits: Splits, fabric: Fabric, state: dict[str, Any] | None, quiet: bool) -> Trained | None:
@@ -129,4 +134,5 @@ def _train(run: Run, splits: Splits, fabric: Fabric, state: dict[str, Any] | Non
             if leftover.is_file():
                 leftover.unlink(missing_ok=True)  # half a file that a kill left behind
     model = fit(run, splits, fabric, resumed=state, quiet=quiet)
+    _part(fabric)
     return Trained(run, model, splits) if fabric.is_global_zero else None
